@@ -1,4 +1,4 @@
-//! What a request brings instead of an answer, and what that says.
+//! Why a request failed, and what that means.
 
 mod denial;
 
@@ -11,11 +11,11 @@ use wfe_core::trouble::OwnCause;
 
 use crate::causes::with_causes;
 
-/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it:
-/// as long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks
-/// for a day stops a target for a day.
+/// How long a request is delayed at most because the API server, or a program that answers in its place, asked for it:
+/// as long as this operator waits by itself after many failures. A server that is still busy asks again, and one that
+/// asks for a day does not stop a target for a day.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
-/// Why a request brought nothing.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No answer within this time; the outcome of a write is unknown.
@@ -27,13 +27,13 @@ pub enum CallError {
     /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
     #[error("{}", with_causes(.0.as_ref()))]
     Transport(Box<kube::Error>),
-    /// Another replica may lead by now. The write was not sent, or its outcome is unknown.
+    /// Another replica may lead now. The write was not sent, or its outcome is unknown.
     #[error("this replica does not lead")]
     NotLeading,
 }
 
 impl CallError {
-    /// Returns the HTTP code of a refusal; 0 where there was no answer.
+    /// Returns the HTTP code of a refusal; 0 if there was no answer.
     #[must_use]
     pub fn code(&self) -> u16 {
         match self {
@@ -42,8 +42,8 @@ impl CallError {
         }
     }
 
-    /// Returns whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
-    /// leads next tells of what happened.
+    /// Returns whether the failed write may have happened. The end of a term is no doubt: the next leader announces
+    /// what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
@@ -54,13 +54,13 @@ impl CallError {
         }
     }
 
-    /// Returns whether the operator's own account lacks the right to ask for this.
+    /// Returns whether the operator's own account lacks the right for this request.
     #[must_use]
     pub fn lacks_right(&self) -> bool {
         matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
-    /// Returns the operator's own trouble that a refusal is: the request was never judged by what it asks for.
+    /// Returns the operator's own trouble behind a refusal: then the content of the request was never judged.
     #[must_use]
     pub fn own_cause(&self) -> Option<OwnCause> {
         let Self::Refused(status) = self else { return None };
@@ -73,7 +73,7 @@ impl CallError {
         matches!(self, Self::Refused(status) if denial::is_kind_missing(status))
     }
 
-    /// Returns how long the API server asks to wait (`Retry-After`), where it does, up to a limit.
+    /// Returns how long the API server asks to wait (`Retry-After`), if it does, up to a limit.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -97,7 +97,7 @@ impl From<kube::Error> for CallError {
     }
 }
 
-/// Says what a person can do about a refusal.
+/// Returns what a person can do about a refusal.
 fn advice(status: &kube::core::Status) -> String {
     if lacks_right(status) {
         return "; give the operator this right, it is in config/rbac".to_owned();
@@ -108,7 +108,7 @@ fn advice(status: &kube::core::Status) -> String {
 /// Makes one request, and waits for its answer no longer than this.
 ///
 /// # Errors
-/// Whatever the request brought instead of an answer.
+/// Why the request failed.
 pub fn within<T>(
     limit: Duration,
     request: impl Future<Output = kube::Result<T>>,

@@ -1,7 +1,7 @@
-//! Errors as people read them: with what caused them.
+//! Errors as people read them: with their causes.
 //!
-//! An error of a client says that it cannot connect; why (an unknown certificate, a name that does not resolve) is in
-//! its sources, which `Display` leaves out.
+//! The error of a client only states that it cannot connect. The cause (an unknown certificate, a name that does not
+//! resolve) is in its sources, which `Display` leaves out.
 
 use std::error::Error;
 

@@ -1,8 +1,7 @@
-//! What the watches have delivered, as small parsed records by target.
+//! The deliveries of the watches, as small parsed records by target.
 //!
 //! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows
-//! when a target may be decided on: not before the watch has delivered what this process itself wrote to it
-//! (section 5.7).
+//! when a target may be decided on: not before the watch has delivered this process's own writes to it (section 5.7).
 
 mod circuits;
 mod delivery;
@@ -36,41 +35,41 @@ use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
 use intern::Interner;
 
-/// One target with what the shell needs beside it.
+/// One target, with what the operator needs beside it.
 #[derive(Debug, Default)]
 pub struct Entry {
     /// The input of decisions.
     pub target: Target,
     beside: ByUid<Beside>,
     expected: Expectations,
-    /// The executions and runs that were deleted since the last decision: a write of it that answers late waits for
-    /// none of them.
+    /// The executions and runs that were deleted since the last decision: the late answer of a write does not wait for
+    /// them.
     vanished: Few<()>,
     /// What was seen of the runs, by uid, until their executions have ended.
     evidence: ByUid<Evidence>,
 }
 
-/// What the shell keeps of an execution beside what decisions need.
+/// What the operator keeps of an execution beyond what decisions need.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// `metadata.generation`.
     pub generation: i64,
-    /// What it asks to run, while it is undecided, and with a retry policy until it has ended.
+    /// What it asks to run, while it is undecided; with a retry policy, until it has ended.
     pub request: Option<Arc<RunRequest>>,
-    /// What no text may quote that leaves it, until all is told of it.
+    /// The redaction of its texts, until everything about it is announced.
     pub redaction: Option<Arc<Redaction>>,
-    /// Whether a run of it was seen, be it there still or not.
+    /// Whether a run of it was seen, even if it is gone.
     pub had_run: bool,
 }
 
 impl Entry {
-    /// Makes the entry of a target of which nothing is known yet.
+    /// Makes the entry of a target without records.
     fn new(common: InCommon) -> Self {
         let InCommon { blind_to_schedules, guard } = common;
         Self { target: Target { blind_to_schedules, guard, ..Target::default() }, ..Self::default() }
     }
 
-    /// Returns what the shell keeps of an execution.
+    /// Returns what the operator keeps of an execution.
     #[must_use]
     pub fn beside(&self, uid: &Uid) -> Beside {
         self.beside.get(uid).cloned().unwrap_or_default()
@@ -90,7 +89,7 @@ pub struct Index {
     /// The one namespace whose executions are watched; `None`: all.
     watch_namespace: Option<String>,
     targets: Targets,
-    /// Where each object is, by kind: also what a list must hold for it to be still there.
+    /// The target of each object, by kind; also what a list must contain if it still exists.
     places: HashMap<Kind, HashMap<Uid, Key>>,
     /// The namespaces, by uid.
     namespaces: HashMap<Uid, Box<str>>,
@@ -98,39 +97,39 @@ pub struct Index {
     paused: HashMap<Box<str>, Arc<Pause>>,
     /// The names of the namespaces that are being deleted.
     leaving: HashSet<Box<str>>,
-    /// The names of the namespaces that have executions or schedules, which all of these share.
+    /// The names of the namespaces with executions or schedules, which their records share.
     shared: HashSet<Arc<str>>,
-    /// When the triage of a schedule in a namespace began within the last hour, as its status says or this process has
-    /// asked for it.
+    /// When the triage of a schedule in a namespace began within the last hour, by its status or because this process
+    /// has requested it.
     triages: HashMap<Uid, (Arc<str>, Time)>,
-    /// What executions run, and the children of schedules would.
+    /// What executions run, and what the children of schedules would run.
     origins: Interner<Arc<Origin>>,
-    /// What failures have in common with others.
+    /// The fingerprints of failures.
     fingerprints: Interner<Fingerprint>,
-    /// Whether the watch of schedules works, as far as the shell knows.
+    /// Whether the watch of schedules works.
     hears_schedules: bool,
-    /// What the shell knows of the policies that guard clearances and cancellations.
+    /// The state of the policies that guard clearances and cancellations.
     guard: Guard,
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
-    /// What is known of failures that targets share.
+    /// The shared failures.
     breakers: Breakers,
 }
 
-/// The targets by key. Boxed, since a table has room for half as many entries again.
+/// The targets by key. Boxed, because a table has room for half as many entries again.
 type Targets = HashMap<Key, Box<Entry>>;
 
-/// How far the lists of one watch are.
+/// The progress of the lists of one watch.
 #[derive(Debug, Default)]
 struct List {
     /// How many lists have begun.
     epoch: u64,
-    /// Whether one has been completed: before that nothing is known.
+    /// Whether a list has been completed: before that nothing is known.
     complete_once: bool,
-    /// The place in the order of creation that all share which the current list brings new.
+    /// The position in the order of creation of all objects that the current list adds.
     place: u64,
-    /// What the list that is under way has delivered.
+    /// The objects that the current list has delivered.
     seen: Option<HashSet<Uid>>,
 }
 
@@ -158,14 +157,14 @@ impl Index {
         }
     }
 
-    /// Returns whether all watches but that of schedules have delivered their first list. Before that every view is
-    /// blind.
+    /// Returns whether all watches except that of schedules have delivered their first list. Before that no target can
+    /// be decided on.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         Kind::NEEDED.iter().all(|kind| self.lists[kind].complete_once)
     }
 
-    /// Returns the watches of these that have not delivered their first list, in order.
+    /// Returns those of these watches that have not delivered their first list, in order.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Kind> {
         Kind::NEEDED.into_iter().filter(|kind| !self.lists[kind].complete_once).collect()
@@ -238,24 +237,23 @@ impl Index {
         }
     }
 
-    /// Returns the targets that have changed since the last call, also those that are forgotten, in the order of their
-    /// keys.
+    /// Returns the targets that have changed since the last call, also forgotten ones, in the order of their keys.
     pub fn take_dirty(&mut self) -> Vec<Key> {
         let mut keys: Vec<Key> = std::mem::take(&mut self.dirty).into_iter().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its
-    /// own writes are seen. Half a list can hold one's own run and not yet the one that came before it. None of this is
-    /// asked of the watch of schedules: without it, the schedules alone are not decided on.
+    /// Returns a target if it may be decided on now: all watches have delivered, no list is under way, and the
+    /// process's own writes are seen. Half a list can contain one's own run and lack the one that came before it. The
+    /// watch of schedules does not count: without it, only schedules are not decided on.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
         let is_awaited = |entry: &Entry| entry.expected.holds(entry.target.blind_to_schedules);
         self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && !is_awaited(entry))
     }
 
-    /// Returns whether a list is under way, but for one of schedules: until it ends, nothing is decided.
+    /// Returns whether a list is under way, other than one of schedules: nothing is decided until it ends.
     #[must_use]
     pub fn is_listing(&self) -> bool {
         Kind::NEEDED.iter().any(|kind| self.lists[kind].seen.is_some())
@@ -285,7 +283,7 @@ impl Index {
     }
 }
 
-/// Returns the entry of a target; a new one where there is none.
+/// Returns the entry of a target; adds it if there is none.
 fn open<'a>(targets: &'a mut Targets, key: &Key, common: InCommon) -> &'a mut Entry {
     targets.entry(key.clone()).or_insert_with(|| Box::new(Entry::new(common)))
 }

@@ -1,7 +1,7 @@
-//! Objects as a list or a watch brings them, read for what somebody here looks at.
+//! Objects of a list or a watch, of which only the parts that this operator uses are read.
 //!
-//! `DynamicObject` keeps all of an object and reads it twice over; `managedFields` alone are often half of it. A start
-//! reads a hundred thousand objects, beside an API server that has as much to do to write them.
+//! `DynamicObject` keeps the whole object and reads it twice; `managedFields` alone are often half of it. A start reads
+//! a hundred thousand objects, while the API server is as busy writing them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,26 +16,26 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// How deep the parts of an object are read. What is read of them lies ten levels deep at the most; the parser's own
-/// limit is 128 for the whole of an answer, and beyond it nothing of the answer is read.
+/// How deep the parts of an object are read. The fields that are used lie at most ten levels deep; the parser's own
+/// limit is 128 for the whole answer, and beyond it nothing of the answer is read.
 const DEPTH: usize = 32;
 
-/// An object without what nobody reads: it has spec, status, and those of its metadata that say which object it is,
-/// whose, when and of which version.
+/// An object with only the parts that are used: spec, status, and the metadata that identify it, its owner, its times
+/// and its version.
 #[derive(Clone, Debug)]
 pub struct LeanObject {
     /// The object.
     pub object: DynamicObject,
-    /// Whether some of it could not be read: it is nested too deep, or is no JSON that can be kept.
+    /// Whether a part of it could not be read: it is nested too deep, or is JSON that cannot be kept.
     pub is_cut: bool,
 }
 
 impl LeanObject {
-    /// Reads an object from its bytes. Where spec or status cannot be read they are left out: such an object counts as
+    /// Reads an object from its bytes. A spec or status that cannot be read is left out: such an object counts as
     /// unfinished, and harms no other.
     ///
     /// # Errors
-    /// When it has no metadata that can be read.
+    /// The object has no metadata that can be read.
     pub fn from_bytes(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes).or_else(|_| {
             let Marked { metadata } = serde_json::from_slice(bytes)?;
@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for Parts {
     }
 }
 
-/// Reads a part of an object as far as a depth. What lies deeper is skipped, which has no limit.
+/// Reads a part of an object down to a depth. Deeper parts are skipped, at any depth.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     depth: usize,
@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// What is read of an object of which nothing else can be read.
+/// What is read of an object that cannot be read otherwise.
 #[derive(Deserialize)]
 struct Marked {
     metadata: Metadata,

@@ -1,7 +1,7 @@
-//! What is seen of a cluster: objects as they are sent, read into small records, and filed under their targets.
+//! The view of a cluster: objects as they are sent, read into small records by target.
 //!
 //! The operator fills it from its watches, the plugin from one list of each kind, and both decide on the same view. It
-//! writes nothing, counts nothing, and has neither a clock nor an opinion about who leads.
+//! writes nothing, counts nothing, has no clock, and does not know who leads.
 
 pub mod call;
 pub mod causes;

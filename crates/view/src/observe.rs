@@ -38,8 +38,8 @@ use crate::index::ExecutionRecord;
 
 pub use schedule::observe_schedule;
 
-/// Reads one `WorkflowExecution`; a run in another namespace than `execution_namespace` is another operator's. `None`
-/// only for an object without name, namespace or uid, which no API server makes.
+/// Reads one `WorkflowExecution`. A run in another namespace than `execution_namespace` belongs to another operator.
+/// `None` only for an object without name, namespace or uid, which no API server makes.
 #[must_use]
 pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> Option<ExecutionRecord> {
     let meta = &object.metadata;
@@ -132,13 +132,14 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     Some(ExecutionRecord { execution, target, generation, request, redaction, end })
 }
 
-/// Returns whether an execution with this phase has ended. A phase of another version is not known to be an end.
+/// Returns whether an execution with this phase has ended. An unknown phase of another version does not count as an
+/// end.
 fn is_final(phase: Option<&str>) -> bool {
     [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()))
 }
 
-/// Returns whether a condition is true of an execution that goes on, and of no other. A status that somebody else ended
-/// may still have it.
+/// Returns whether a condition is true only of an execution that has not ended. A status that another program ended may
+/// still have it.
 #[must_use]
 pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     matches!(
@@ -147,14 +148,14 @@ pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     )
 }
 
-/// Reads what a `workflowRef` names, as far as fingerprints need it. Total: what is not there is empty.
+/// Reads a `workflowRef` for fingerprints. Total: missing fields are empty.
 fn origin(workflow: &Value) -> Origin {
     let text = |key: &str| workflow[key].as_str().unwrap_or_default();
     Origin::new(text("workflowId"), text("version"), text("containerImage"))
 }
 
-/// Reads what an execution is to the schedule that it was made for: it names the schedule, with its uid, in its own
-/// namespace, and its name has the slot (section 12.5).
+/// Reads the relation of an execution to the schedule that it was made for: it names the schedule, with its uid, in its
+/// own namespace, and its name contains the slot (section 12.5).
 fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let text = |key: &str| made_for[key].as_str();
     let (group, _) = text("apiVersion")?.split_once('/')?;
@@ -166,18 +167,18 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let of = |slot, analyses| (slot, analyses);
     let child = slot_of(name, &id.name).map(|slot| of(slot, false));
     let (slot, analyses) = child.or_else(|| analysed_slot(name, &id.name).map(|slot| of(slot, true)))?;
-    // The index knows what the schedule needs. An analyst is there for its own time.
+    // The index knows what the schedule needs. An analyst is kept for its own time to live.
     let keep = if analyses { Keep::Own } else { Keep::Needed };
     Some(ChildOf { schedule, slot, analyses, keep })
 }
 
-/// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or
-/// gone is over, and so is one that another has replaced. What cannot be read, or has a phase of some other version, is
-/// not known to be over.
+/// Reads the owner of a finished run from the result of a live read. An execution that is terminal, gone or replaced by
+/// another one has ended. One that cannot be read, or has an unknown phase of another version, is not known to have
+/// ended.
 #[must_use]
 pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
     let Some(object) = found else { return OwnerRead::Over };
-    // Where its run lives is known: it was found there.
+    // The namespace of its run is known: the run was found there.
     let Some(ExecutionRecord { execution: found, .. }) = observe_execution(object, "") else {
         return OwnerRead::Late;
     };
@@ -193,7 +194,7 @@ pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> Owne
     }
 }
 
-/// Reads the conditions of a `WorkflowExecution`; one that is none is left out.
+/// Reads the conditions of a `WorkflowExecution`; malformed ones are left out.
 pub fn conditions(data: &Value) -> Vec<Condition> {
     data.pointer("/status/conditions")
         .and_then(Value::as_array)
@@ -203,14 +204,14 @@ pub fn conditions(data: &Value) -> Vec<Condition> {
         .collect()
 }
 
-/// Reads what a status says that its execution waits for, and for how long its run has been tried.
+/// Reads what a status shows that its execution waits for, and for how long its run has been tried.
 fn waiting_shown(conditions: &[Condition]) -> Option<WaitingShown> {
     let waiting = conditions.iter().find(|condition| condition.type_ == WAITING && condition.status == "True")?;
     let tried = tries::read(&waiting.message).unwrap_or_default();
     Some(WaitingShown { reason: waiting.reason.as_str().into(), tried })
 }
 
-/// Reads what a status says of the run: also a proof that another process has seen.
+/// Reads what a status shows of the run, also a proof that another process has seen.
 #[must_use]
 pub fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
     let started = conditions.iter().find(|condition| condition.type_ == STARTED && condition.status == "True");
@@ -237,14 +238,14 @@ fn cancellation(value: &Value, conditions: &[Condition]) -> Option<Cancellation>
     Some(Cancellation { reason, requested_by, unguarded })
 }
 
-/// Reads what a status says of the policies that were to guard what a person has set, where none was in force.
+/// Reads the condition `Unguarded` of a clearance or cancellation.
 fn unguarded(conditions: &[Condition], kind: WordKind) -> Option<Unguarded> {
     let condition = conditions.iter().find(|condition| condition.type_ == UNGUARDED)?;
     let counts = [false, true].into_iter().find(|counts| condition.reason == kind.reason(*counts))?;
     Some(Unguarded { since: moment(&condition.last_transition_time), counts })
 }
 
-/// Reads what is said of the clearance of a `WorkflowExecution`, where it has one.
+/// Reads the clearance of a `WorkflowExecution`, if it has one.
 #[must_use]
 pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     let value = data.pointer("/spec/clearance").filter(|value| value.is_object())?;
@@ -289,20 +290,20 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
             shared_outage: details["sharedOutage"] == true,
         })
     } else {
-        // Skipped, and a phase of some other version: neither asks for a turn nor counts as an execution. If that other
-        // version runs something, its run holds the target.
+        // Skipped, or an unknown phase of another version: it neither asks for a turn nor counts as an execution. If
+        // that other version runs something, its run holds the target.
         ExecutionState::Skipped { completed_at: time("completionTime") }
     }
 }
 
-/// Reads what an undecided execution asks for, or says why it cannot be used (rule 0).
+/// Reads what an undecided execution asks for, or returns why it cannot be used (rule 0).
 fn usable(id: &ExecutionId, spec: &Value) -> Result<(Option<Time>, RunRequest, Option<RetryPolicy>), String> {
     let (start_before, request) = (start_before(spec)?, usable_request(id, spec)?);
     no_variables(&request)?;
     Ok((start_before, request, retry::usable_policy(spec)?))
 }
 
-/// Refuses parameters that refer to variables of Tekton. The CRD refuses them too, but an older one does not.
+/// Refuses parameters that refer to variables of Tekton. The CRD refuses them, too, but an older one does not.
 fn no_variables(request: &RunRequest) -> Result<(), String> {
     match request.parameters.iter().find(|(_, value)| variable::refers_to_one(value)) {
         Some((key, _)) => Err(format!("spec.parameters.{key}: {}", variable::REFUSAL)),
@@ -310,7 +311,7 @@ fn no_variables(request: &RunRequest) -> Result<(), String> {
     }
 }
 
-/// Reads `spec.startBefore`, or says why it cannot be used (rule 0): a time that is not understood is not "no limit".
+/// Reads `spec.startBefore`, or returns why it cannot be used (rule 0): a malformed time does not mean "no limit".
 fn start_before(spec: &Value) -> Result<Option<Time>, String> {
     let value = &spec["startBefore"];
     if value.is_null() {
@@ -324,7 +325,7 @@ fn start_before(spec: &Value) -> Result<Option<Time>, String> {
     value.as_str().and_then(parse_moment).map(Some).ok_or_else(unusable)
 }
 
-/// Reads what an execution asks to run, or says why it cannot be used (rule 0). The text names the field and never
+/// Reads what an execution asks to run, or returns why it cannot be used (rule 0). The text names the field and never
 /// quotes a parameter's value.
 fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
     let made_for = child_of(id, &spec["remediationRequestRef"]);

@@ -1,29 +1,29 @@
-//! Makes text that others have written safe to show: on a terminal, in a log, on a page.
+//! Makes text from users safe to show: on a terminal, in a log, on a page.
 //!
-//! A terminal obeys control characters, and a bidirectional override makes a line read as another one. Whoever may
-//! create an object chooses its texts, so none is shown as it is. Each character that could do harm is shown by its
-//! number, so that a person sees that it was there.
+//! A terminal obeys control characters, and a bidirectional override makes a line read as another one. A user who may
+//! create an object chooses its texts, so none is shown unchanged. A harmful character is shown by its number, so that
+//! a person sees that it was there.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns a text as a part of one line: a line break could make a second line that looks like one of ours.
+/// Returns a text as a part of one line: a line break could start a second line that looks like one of ours.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, does_harm, in_text)
 }
 
-/// Returns a text of several lines of ours, whose parts went through [`line()`]. It is the second fence, where a part
+/// Returns our own text of several lines, whose parts went through [`line()`]. This is the second defence, if a part
 /// was forgotten.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |it| it != '\n' && does_harm(it), in_text)
 }
 
-/// Returns JSON that means the same, and does no harm where a person looks at it.
+/// Returns JSON that means the same, and is harmless when a person looks at it.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Outside of its strings, JSON has none of these characters but the line breaks of its layout.
+    // Outside its strings, JSON has none of these characters except the line breaks of its layout.
     escape(text, |it| it != '\n' && does_harm(it), in_json)
 }
 
@@ -35,7 +35,7 @@ fn does_harm(character: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
         // Line and paragraph separators.
         | '\u{2028}' | '\u{2029}'
-        // What is not seen at all: two names that look the same would differ by it.
+        // Invisible characters: two names that look the same would differ by them.
         | '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{3164}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'

@@ -1,4 +1,4 @@
-//! Where the objects come from: the kinds, where each is looked for, and how a list of it is read page by page.
+//! Where objects come from: the kinds, the namespace of each, and how a list of them is read page by page.
 
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList};
 use kube::core::{DynamicResourceScope, GroupVersionKind};
@@ -7,18 +7,18 @@ use kube::{Api, Client, Resource};
 use crate::index::Kind;
 use crate::lean::LeanObject;
 
-/// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
+/// How many objects a page of a list has: at most a few megabytes, like the API server's own clients.
 pub const PAGE: u32 = 500;
 
-/// Returns the one namespace in which objects of a kind are looked for; `None`: in all. There it is all of them: a
-/// label that somebody takes off must hide nothing, so no list and no watch of a kind has a selector. What belongs is
-/// decided when an object is [read](crate::read).
+/// Returns the one namespace in which objects of a kind are looked for; `None`: in all. No list and no watch of a kind
+/// has a selector, because a label that somebody removes must hide nothing. Which objects are used is decided when they
+/// are [read](crate::read).
 #[must_use]
 pub fn place<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
         Kind::Execution | Kind::Schedule => watch_namespace,
-        // Also where the executions of one namespace alone are watched: their targets may be in any namespace, and a
-        // pause of the target's namespace counts.
+        // Also if only the executions of one namespace are watched: their targets may be in any namespace, and a pause
+        // of the target's namespace counts.
         Kind::Namespace => None,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
     }
@@ -39,25 +39,25 @@ where
 /// A list that is read page by page, each by a request of its own.
 #[derive(Debug)]
 pub struct Pages {
-    /// What the next page is asked for with; `None` when all have come.
+    /// The request for the next page; `None` when all have come.
     next: Option<ListParams>,
     objects: Vec<DynamicObject>,
 }
 
 impl Pages {
-    /// Begins a list of all that a selection holds.
+    /// Begins a list of all selected objects.
     #[must_use]
     pub fn of(selection: ListParams) -> Self {
         Self { next: Some(selection.limit(PAGE)), objects: Vec::new() }
     }
 
-    /// Returns what to ask for the next page with; `None` when all have come.
+    /// Returns the request for the next page; `None` when all have come.
     #[must_use]
     pub fn next(&self) -> Option<&ListParams> {
         self.next.as_ref()
     }
 
-    /// Takes in, of the page that was asked for, what is to be kept: there may be many times as much of others'.
+    /// Takes in a page, and keeps only these objects: there may be many times as many others.
     pub fn take_in(&mut self, page: ObjectList<LeanObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
         let objects = page.items.into_iter().map(|LeanObject { object, .. }| object);
         self.objects.extend(objects.filter(is_kept));

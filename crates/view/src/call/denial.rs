@@ -1,16 +1,17 @@
-//! What a refusal says about the operator itself or about the cluster, told apart from what it says about a request.
+//! Tells refusals that concern the operator itself or the cluster from refusals that concern a request.
 //!
-//! No field of an answer says who refused. The API server's own words have one exact form, which names what `details`
-//! names; an admission webhook or policy cannot take it on, as the API server puts words of its own before theirs.
+//! No field of an answer names the source of a refusal. The API server's own words have one exact form, which repeats
+//! what `details` names. An admission webhook or policy cannot imitate it, because the API server puts its own words
+//! before theirs.
 
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 
-/// What ends a refusal by a policy that this operator would never meet if both were of one version.
+/// The remedy for a refusal by a policy that this operator would never meet if both were of one version.
 const APPLY_POLICIES: &str = "apply config/admission of the operator's own version";
 
-/// The policies of `config/admission` that judge the account which asks, each with what ends its refusal. The other
-/// policies that an operator can meet judge what the author of a schedule wrote: their refusal is the author's.
+/// The policies of `config/admission` that judge the requesting account, each with the remedy. The other policies that
+/// an operator can meet judge what the author of a schedule wrote, so their refusal concerns the author.
 const OWN_POLICIES: [(&str, &str); 5] = [
     (
         "child.workflowexecutions.kubernaut.ai",
@@ -40,8 +41,8 @@ pub(super) fn lacks_right(status: &Status) -> bool {
         .is_some_and(|details| says_who_cannot(&status.message, &details.group, &details.kind, &details.name).is_some())
 }
 
-/// Returns what ends a refusal by a policy of this operator that judges the account which asks; `None` for every other
-/// refusal.
+/// Returns the remedy for a refusal by a policy of this operator that judges the requesting account; `None` for every
+/// other refusal.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: ValidatingAdmissionPolicy '<policy>' with binding ...`. The
 /// API server writes it; the policy's own words come after it.
@@ -57,7 +58,7 @@ fn forbidden(status: &Status) -> Option<&StatusDetails> {
     status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden")
 }
 
-/// Walks along the form; `None` where the message leaves it.
+/// Follows the form; `None` if the message leaves it.
 fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Option<()> {
     let rest = message.strip_prefix(resource)?;
     let rest = if group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(group)? };
@@ -76,8 +77,8 @@ fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Op
     (is_word && ends && denied == resource && !account.contains('"')).then_some(())
 }
 
-/// Returns whether the cluster does not serve the kind of the object at all, as its CRD is missing or on its way out. A
-/// webhook that says the same gains nothing: the execution waits for the start deadline.
+/// Returns whether the cluster does not serve the kind of the object at all, because its CRD is missing or being
+/// deleted. A webhook that imitates this gains nothing: the execution waits for the start deadline.
 pub(super) fn is_kind_missing(status: &Status) -> bool {
     let message = status.message.trim();
     match status.code {

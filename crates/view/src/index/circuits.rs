@@ -1,7 +1,7 @@
-//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (section 13.5).
+//! The circuits: the finished executions of all targets, folded, and the turns to probe (section 13.5).
 //!
-//! The rules are those of `wfe_core::circuit`. Here it is known which events an execution brings, when all must be
-//! folded anew, and whose decisions a change of the circuits may change.
+//! The rules are in `wfe_core::circuit`. This module knows which events an execution brings, when everything must be
+//! folded anew, and which decisions a change of the circuits may change.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use wfe_core::{MAX_AHEAD, Time};
 
 use super::{Index, Key, Kind};
 
-/// How often all is folded anew at the most: of fifty thousand executions it takes some hundredths of a second.
+/// How often everything is folded anew at most: for fifty thousand executions it takes some hundredths of a second.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
-/// How many events wait to be folded at the most. With more, all is folded anew.
+/// How many events wait to be folded at most. With more, everything is folded anew.
 const MOST_PENDING: usize = 16_384;
 
-/// What became of a circuit since somebody looked last.
+/// A change of a circuit since the last look.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CircuitNews {
     /// It opened.
@@ -40,22 +40,22 @@ pub enum CircuitNews {
     },
 }
 
-/// What the index keeps of the circuits.
+/// The state of the circuits in the index.
 #[derive(Debug)]
 pub(super) struct Breakers {
     policy: Policy,
     fold: Fold,
-    /// What has happened and is not folded yet.
+    /// The events that are not folded yet.
     pending: Vec<Event>,
-    /// Whether all must be folded anew.
+    /// Whether everything must be folded anew.
     is_stale: bool,
     folded_at: Option<Time>,
     turns: Turns,
-    /// What decisions see.
+    /// The circuits as decisions see them.
     shown: Circuits,
-    /// The circuits that closed as nothing opens them any more: what they held is spread like what others held.
+    /// The circuits that closed because nothing opens them any more: the schedules that they held are spread, too.
     forgotten: Vec<ClosedCircuit>,
-    /// The probes that have ended since somebody looked last.
+    /// The probes that have ended since the last look.
     probed: Vec<CircuitNews>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Breakers {
 }
 
 impl Index {
-    /// Sets the policy that circuits open by. They are folded anew where it is another one.
+    /// Sets the policy of circuits. They are folded anew if it differs.
     pub fn rule_circuits(&mut self, policy: &Policy) {
         let breakers = &mut self.breakers;
         if !breakers.fold.is_by(policy) {
@@ -114,8 +114,8 @@ impl Index {
         }
     }
 
-    /// Folds what has happened, gives turns, and marks the targets of the schedules whose decision that may change.
-    /// Returns what became of the circuits. While something is listed, nothing is decided, and nothing is folded.
+    /// Folds the new events, gives turns, and marks the targets of schedules whose decision may change. Returns the
+    /// changes of the circuits. During a list nothing is decided, so nothing is folded.
     pub fn settle_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
         if !self.is_synced() || self.is_listing() {
             return Vec::new();
@@ -129,7 +129,7 @@ impl Index {
             let is_it = |it: &&ClosedCircuit| it.fingerprint == was.fingerprint && it.opened_at == was.opened_at;
             seen.closed.iter().find(is_it)
         };
-        // An event that comes late moves the moment of an opening, and nothing has closed by that.
+        // A late event moves the opening of a circuit, and that closes nothing.
         let is_same = |was: &OpenCircuit, is: &OpenCircuit| {
             was.fingerprint == is.fingerprint && (was.opened_at == is.opened_at || closing(was).is_none())
         };
@@ -146,7 +146,7 @@ impl Index {
         }
         let opened = seen.open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
         news.extend(opened.cloned().map(CircuitNews::Opened));
-        // A closing that the fold does not know spreads what was held, and says nothing after that.
+        // A closing that the fold does not know spreads the held schedules, and has no other effect.
         breakers.forgotten.extend(forgotten);
         let spreads = |it: &ClosedCircuit| now < it.closed_at + breakers.policy.backoff.base;
         let is_known = |it: &ClosedCircuit| seen.closed.iter().any(|known| known.fingerprint == it.fingerprint);
@@ -161,7 +161,7 @@ impl Index {
         news
     }
 
-    /// Takes in what a new version of an execution says. `was_terminal`: whether it had ended, where it was known.
+    /// Takes in a new version of an execution. `was_terminal`: whether it had ended before, if it was known.
     pub(super) fn feed(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
         if !self.is_synced() || was_terminal == Some(true) {
             return; // the first fold takes all that there is
@@ -184,7 +184,7 @@ impl Index {
         }
     }
 
-    /// Forgets the probe that a child was which is gone before its end. What has ended stays folded.
+    /// Forgets a probe whose child is gone before its end. What has ended stays folded.
     pub(super) fn forget_probe(&mut self, execution: &Execution) {
         if execution.child.is_none() || execution.analyses() || execution.is_terminal() {
             return;
@@ -196,12 +196,12 @@ impl Index {
         breakers.is_stale |= is_old && breakers.shown.open().any(|circuit| circuit.opened_at < created);
     }
 
-    /// Forgets who waits for a turn, as another has decided since.
+    /// Forgets which schedules wait for a turn, because another process has decided since.
     pub(super) fn forget_turns(&mut self) {
         self.breakers.turns = Turns::default();
     }
 
-    /// Forgets that a schedule waits for a turn: it is gone.
+    /// Forgets that a schedule waits for a turn, because it is gone.
     pub(super) fn leave_line(&mut self, schedule: &Uid) {
         self.breakers.turns.leave(schedule);
     }
@@ -229,9 +229,9 @@ impl Index {
         breakers.pending.clear();
     }
 
-    /// Marks the targets of the schedules that failed last with a circuit that has opened, closed or changed whom it
-    /// holds; of those whose turn it is or was; and, where the share of failures has become large or small, of all that
-    /// failed last.
+    /// Marks the targets of the schedules whose last failure belongs to a circuit that has opened, closed or changed
+    /// whom it holds, and of those whose turn it is or was. If the share of failures has become large or small, marks
+    /// those of all schedules that failed last.
     fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
         let is_in = |all: &Circuits, one: &OpenCircuit| {
             let is_one = |it: &OpenCircuit| {
@@ -269,7 +269,7 @@ impl Index {
     }
 }
 
-/// Returns the event that an execution was made for a schedule, where it was.
+/// Returns the event that an execution was made for a schedule, if it was.
 fn made(execution: &Execution) -> Option<Event> {
     let child = execution.child.as_ref().filter(|child| !child.analyses)?;
     Some(Event {
@@ -282,7 +282,7 @@ fn made(execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Returns the event that an execution ended, where it did, and says something of whether its workflow can run.
+/// Returns the event that an execution ended, if it did and shows whether its workflow can run.
 fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
     if execution.analyses() {
         return None;

@@ -1,4 +1,4 @@
-//! What the watches deliver: small records of objects, parsed once at the edge.
+//! The deliveries of the watches: small records of objects, parsed once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use wfe_core::schedule::Schedule;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, Redaction, RunRequest};
 
-/// What a decision is about, and what is decided one at a time.
+/// The key of a decision: decisions with the same key are made one at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A target, by the name of its chain.
@@ -42,10 +42,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their declaration.
+    /// All watches, in the order of their declaration.
     pub const ALL: [Self; 7] =
         [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace, Self::Schedule];
-    /// Those without which no target is decided on. Where schedules cannot be seen, only schedules wait.
+    /// The watches that a decision needs. Without that of schedules, only schedules wait.
     pub const NEEDED: [Self; 6] =
         [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace];
 
@@ -67,33 +67,34 @@ impl Kind {
 /// What the index keeps of one `WorkflowExecution`.
 #[derive(Clone, Debug)]
 pub struct ExecutionRecord {
-    /// What decisions need.
+    /// The part that decisions need.
     pub execution: Execution,
-    /// Its target, where it can be read.
+    /// Its target, if it can be read.
     pub target: Option<TargetName>,
     /// `metadata.generation`, for `observedGeneration`.
     pub generation: i64,
-    /// What it asks to run; kept only while it is undecided and usable, and with a retry policy until it has ended.
+    /// What it asks to run; kept only while it is undecided and usable; with a retry policy, until it has ended.
     pub request: Option<Arc<RunRequest>>,
-    /// What no text may quote that leaves it; kept until all is told of it: it has ended, and its clearance, where it
-    /// has one, is recorded.
+    /// The redaction of its texts; kept until everything is announced: it has ended, and its clearance, if any, is
+    /// recorded.
     pub redaction: Option<Arc<Redaction>>,
-    /// How it has ended, in the words of its status. The index does not keep it.
+    /// Its end, in the words of its status. The index does not keep it.
     pub end: Option<Box<EndShown>>,
 }
 
-/// What a status says of the end of its execution. A leader tells of an end that an earlier leader may not have told.
+/// The end of an execution, as its status shows it. A new leader announces an end that the last leader may not have
+/// announced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndShown {
     /// When the execution ended.
     pub at: Time,
-    /// Into which phase.
+    /// The phase that it ended in.
     pub phase: EndPhase,
     /// The reason of the condition `Succeeded`.
     pub reason: Box<str>,
     /// The message of that condition, without the values of parameters.
     pub message: Box<str>,
-    /// For how long the execution ran, where it ran.
+    /// For how long the execution ran, if it ran.
     pub ran_for: Option<Duration>,
 }
 
@@ -114,7 +115,7 @@ pub enum EndPhase {
 }
 
 impl ExecutionRecord {
-    /// Returns what it is decided with.
+    /// Returns the key of its decisions.
     #[must_use]
     pub fn key(&self) -> Key {
         match &self.target {
@@ -127,14 +128,14 @@ impl ExecutionRecord {
 /// What the index keeps of one `WorkflowSchedule`.
 #[derive(Clone, Debug)]
 pub struct ScheduleRecord {
-    /// What decisions need. The index adds its children, its pause, and what this process remembers of it.
+    /// The part that decisions need. The index adds its children, its pause, and what this process remembers of it.
     pub schedule: Schedule,
-    /// The target of its template, where it can be read.
+    /// The target of its template, if it can be read.
     pub target: Option<TargetName>,
 }
 
 impl ScheduleRecord {
-    /// Returns what it is decided with.
+    /// Returns the key of its decisions.
     #[must_use]
     pub fn key(&self) -> Key {
         match &self.target {
@@ -144,10 +145,10 @@ impl ScheduleRecord {
     }
 }
 
-/// What one watch has delivered.
+/// One delivery of a watch.
 #[derive(Debug)]
 pub enum Delivery {
-    /// A list begins: what it does not hold at its end is gone.
+    /// A list begins: objects that it does not contain at its end are gone.
     ListBegins(Kind),
     /// A list is complete.
     ListEnds(Kind),
@@ -155,7 +156,7 @@ pub enum Delivery {
     Execution(Box<ExecutionRecord>),
     /// An execution was deleted.
     ExecutionDeleted(Uid),
-    /// A run was listed or changed. Its order is given here, not by the watch.
+    /// A run was listed or changed. The index sets its order, not the watch.
     Run(ChainName, Box<Run>),
     /// A run was deleted, or a pipeline in a pipeline; with the run's last version, which shows whether it was
     /// released.
@@ -170,7 +171,7 @@ pub enum Delivery {
         uid: Uid,
         /// Its name.
         name: Box<str>,
-        /// Why nothing new starts in it, where that is so.
+        /// Why nothing new starts in it, if it is paused.
         paused: Option<Box<str>>,
         /// Whether its deletion has begun: nothing can be created in it any more.
         leaving: bool,

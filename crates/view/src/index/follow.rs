@@ -1,4 +1,4 @@
-//! What is followed of runs while they go on, and kept with them until their execution has ended.
+//! Evidence about runs that is collected while they run, and kept until their execution has ended.
 
 use std::collections::HashSet;
 
@@ -13,20 +13,20 @@ use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
 
-/// Of how many runs that have not come yet a target keeps what was seen of them. One run is made at a time; each rival
-/// operator may add one.
+/// For how many runs that have not arrived yet a target keeps evidence. One run is made at a time; each rival operator
+/// may add one.
 pub(super) const MAX_STRANGERS: usize = 4;
 
 impl Entry {
-    /// Returns what was seen of a run.
+    /// Returns the evidence about a run.
     #[must_use]
     pub fn evidence(&self, run: &Uid) -> Evidence {
         self.evidence.get(run).cloned().unwrap_or_default()
     }
 
-    /// Takes in what a task or pod shows, and says whether that is news for decisions. Its run may be still to come:
-    /// while lists are under way, or where the watch of runs is behind that of pods. What is kept until then may have
-    /// gaps.
+    /// Takes in the evidence of a task or pod, and returns whether decisions need it. Its run may not have arrived yet,
+    /// while lists are under way or if the watch of runs is behind that of pods. The evidence that is kept until then
+    /// may have gaps.
     pub(super) fn see(&mut self, sighting: &Sighting, is_deleted: bool, is_listing: bool) -> bool {
         let run = &sighting.run;
         match self.target.runs.get(run) {
@@ -55,9 +55,8 @@ impl Entry {
         is_news
     }
 
-    /// Returns whether a run that is not there may be still to come: somebody has yet to get a turn, waits for its next
-    /// attempt, or is Running on it.
-    /// Any other is a pipeline in a pipeline, or gone.
+    /// Returns whether a missing run may still arrive: an execution has yet to get a turn, waits for its next attempt,
+    /// or is Running on it. Any other is a pipeline in a pipeline, or gone.
     fn may_come(&self, run: &Uid) -> bool {
         self.target.executions.values().any(|execution| match &execution.state {
             ExecutionState::Undecided { .. } => true,
@@ -66,12 +65,12 @@ impl Entry {
         })
     }
 
-    /// Counts the runs of which something was seen, and that are not there.
+    /// Counts the missing runs with evidence.
     fn strangers(&self) -> usize {
         self.evidence.iter().filter(|(uid, _)| !self.target.runs.contains_key(uid)).count()
     }
 
-    /// Gives a new version of a run what was seen of it.
+    /// Adds the evidence to a new version of a run.
     pub(super) fn follow(&mut self, run: &mut Run, is_listing: bool) {
         if is_over(&self.target, run) {
             self.evidence.remove(&run.id.uid);
@@ -79,13 +78,13 @@ impl Entry {
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
-        // Where as much is kept as there may be of runs that have not come, something of this one may not have been.
+        // When the limit of missing runs is reached, evidence about this one may have been dropped.
         let is_overlooked = !self.evidence.contains_key(&run.id.uid) && self.strangers() >= MAX_STRANGERS;
         let evidence = self.evidence.get_or_insert_with(&run.id.uid, Evidence::default);
         if is_overlooked {
             evidence.interrupt();
         }
-        // Who did not see it released did not see what came after.
+        // A watch that missed the release has missed everything after it.
         if !run.is_pending() && known.is_none_or(|known| is_listing && known.is_pending()) {
             evidence.interrupt();
         }
@@ -93,7 +92,7 @@ impl Entry {
         run.memory.seen = evidence.seen().after(&run.memory.seen);
     }
 
-    /// Takes in that versions of tasks or pods may have gone unseen.
+    /// Takes in that versions of tasks or pods may have been missed.
     pub(super) fn interrupt(&mut self) {
         for (uid, evidence) in self.evidence.iter_mut() {
             if self.target.runs.get(uid).is_none_or(|run| !run.is_pending()) {
@@ -102,7 +101,7 @@ impl Entry {
         }
     }
 
-    /// Takes in that a run is gone. What proves that something of it ran is kept for its execution.
+    /// Takes in that a run is gone. The proof that something of it ran is kept for its execution.
     pub(super) fn lose(&mut self, run: Run) {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
@@ -111,21 +110,21 @@ impl Entry {
         }
     }
 
-    /// Takes in that the last version of a run, which is gone, was pending. What was seen to run speaks against it.
+    /// Takes in that the last version of a run, which is gone, was pending. Evidence that something ran overrules it.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let Some(run) = self.target.runs.get(uid) else { return };
         if !run.is_pending() || run.memory.seen.has_stirred {
             return;
         }
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
-        // Where this process has deleted it, why is known better.
+        // If this process has deleted it, the reason is known better.
         if let Some(owner) = owner {
             let never = || Lost::Vanished(Started::NotStarted(Absence::NoRun));
             owner.remember().lost_proof.get_or_insert_with(never);
         }
     }
 
-    /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that cannot come.
+    /// Forgets the evidence that is not needed any more: about runs whose execution has ended, or that cannot arrive.
     pub(super) fn forget(&mut self) {
         let over: HashSet<Uid> = {
             let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
@@ -147,7 +146,7 @@ impl Entry {
         }
     }
 
-    /// Records of each run that is deleted while it runs since when nothing of it has been seen.
+    /// Records for each run that is deleted while it runs since when nothing of it has been seen.
     pub(super) fn note_bare(&mut self, now: Time) {
         let leaving: Vec<Uid> =
             self.target.runs.values().filter(|run| run.is_leaving()).map(|run| run.id.uid.clone()).collect();
@@ -166,7 +165,7 @@ impl Entry {
     }
 }
 
-/// Returns whether the execution of a run has ended, or is recorded to have failed with it and tried again.
+/// Returns whether the execution of a run has ended, or its status records the failure of that run and another attempt.
 fn is_over(target: &Target, run: &Run) -> bool {
     let is_recorded = |owner: &Execution| {
         let attempts = owner.retry.iter().flat_map(|retry| &retry.attempts);
@@ -180,7 +179,7 @@ fn is_over(target: &Target, run: &Run) -> bool {
     }
 }
 
-/// The status of its execution says now what Tekton said of a run and what was seen of it.
+/// The status of its execution now has what Tekton reported of a run and what was seen of it.
 fn forget(run: &mut Run) {
     run.memory = std::mem::take(&mut run.memory).kept();
     if let Progress::Done(outcome) = &mut run.progress {

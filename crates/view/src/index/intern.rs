@@ -1,4 +1,4 @@
-//! One copy of what many records say: tens of thousands of executions run a few hundred workflows.
+//! One copy of values that many records share: tens of thousands of executions run a few hundred workflows.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -10,12 +10,12 @@ use wfe_core::schedule::Schedule;
 
 use super::Index;
 
-/// How many are kept before any is looked at whether somebody still holds it.
+/// How many values are kept before unused ones are looked for.
 const FEW: usize = 64;
 
-/// What is cheap to clone, and knows how many hold it.
+/// A value that is cheap to clone, and knows how many references to it exist.
 pub(super) trait Shared: Clone + Eq + Hash {
-    /// Returns how many hold it.
+    /// Returns how many references exist.
     fn holders(&self) -> usize;
 }
 
@@ -31,8 +31,8 @@ impl Shared for Fingerprint {
     }
 }
 
-/// One copy of each value that somebody holds. There are never more than a few, or twice as many as were held at the
-/// last sweep: then those are dropped that nobody else holds.
+/// One copy of each value. There are never more than a few, or twice as many as were in use at the last sweep: then
+/// those without any other reference are dropped.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     all: HashSet<T>,
@@ -46,7 +46,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Shared> Interner<T> {
-    /// Returns the one copy of a value that all share.
+    /// Returns the shared copy of a value.
     pub(super) fn share(&mut self, one: &T) -> T {
         if let Some(known) = self.all.get(one) {
             return known.clone();
@@ -62,7 +62,7 @@ impl<T: Shared> Interner<T> {
 }
 
 impl Index {
-    /// Lets an execution share what others say too.
+    /// Replaces values of an execution by shared copies.
     pub(super) fn intern_execution(&mut self, execution: &mut Execution) {
         execution.origin = self.origins.share(&execution.origin);
         if execution.workflow_id == execution.origin.workflow_id {
@@ -73,7 +73,7 @@ impl Index {
         }
     }
 
-    /// Lets a schedule share what others say too.
+    /// Replaces values of a schedule by shared copies.
     pub(super) fn intern_schedule(&mut self, schedule: &mut Schedule) {
         schedule.origin = self.origins.share(&schedule.origin);
         if schedule.workflow_id == schedule.origin.workflow_id {

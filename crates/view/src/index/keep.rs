@@ -1,4 +1,4 @@
-//! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
+//! Which remembered facts survive when a newer version of an object arrives, and what is known of runs' owners.
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
@@ -12,9 +12,9 @@ use wfe_core::waiting::Waiting;
 use super::Kind;
 use super::expect::{self, Expected};
 
-/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of
-/// what was written: of executions and runs it is known which vanished, and a schedule that is not there was deleted or
-/// has another target now, as this process makes none.
+/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of the
+/// object. Vanished executions and runs are recorded. A schedule that is missing was deleted or has another target now,
+/// because this process creates none.
 pub(super) fn already_seen(target: &Target, vanished: &Few<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {
@@ -41,14 +41,14 @@ pub(super) fn already_seen(target: &Target, vanished: &Few<()>, expected: &Expec
     }
 }
 
-/// What came of earlier tries to create or release a run, or to create a child, says nothing any more. A create of a
-/// child whose answer was lost may have got through, whoever has led since.
+/// Forgets the outcome of earlier tries to create or release a run, or to create a child. A create of a child whose
+/// answer was lost may have succeeded, whoever has led since.
 pub(super) fn forget_tries(target: &mut Target) {
     target.memory.trouble = None;
     let remembered = target.executions.values_mut().filter_map(|execution| execution.memory.as_mut());
     remembered.for_each(|memory| memory.forget_tries());
     for run in target.runs.values_mut() {
-        // Patience with a failed run begins anew, and so do the requests to cancel one: Tekton may not have been there.
+        // The patience with a failed run begins anew, and so do the requests to cancel one: Tekton may have been down.
         (run.memory.release_tried, run.memory.diagnosed) = (None, None);
         if let Some(stop) = &mut run.stop {
             stop.asked_at = None;
@@ -57,8 +57,8 @@ pub(super) fn forget_tries(target: &mut Target) {
     target.schedules.values_mut().for_each(|schedule| schedule.memory.refused = None);
 }
 
-/// The tries that a decision does not go on with have ended: time in which this process does not try does not count. A
-/// decision that gives a try up goes on with it, as its write may fail.
+/// Ends the tries that a decision does not continue, because time in which this process does not try does not count. A
+/// decision that gives a try up still continues it, because its write may fail.
 pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     let is_ours = target.memory.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
     let is_created = |uid: &Uid| {
@@ -94,19 +94,18 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     }
 }
 
-/// Says since when a run is released: as its object says, as long as that is not later than now, else as it was known,
-/// else now.
+/// Sets since when a run is released: by its object, unless that is in the future, else as known before, else now.
 pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
     let said = run.released_at.filter(|at| *at <= now);
     run.released_at =
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
 }
 
-/// Keeps what is remembered of a request to stop a run. A person's cancel names no time: this process counts from
-/// when it first saw that.
+/// Keeps what is remembered of a request to stop a run. A person's cancel has no time, so this process counts from when
+/// it first saw it.
 pub(super) fn keep_stop(run: &mut Run, known: Option<&mut Run>, now: Time) {
     let Some(stop) = &mut run.stop else { return };
-    // A time that lies ahead is another clock's.
+    // A future time comes from another clock.
     stop.since = stop.since.filter(|at| *at <= now);
     if let Some(known) = known.and_then(|known| known.stop.take()) {
         (stop.asked_at, stop.told, stop.bare_since) = (known.asked_at, known.told, known.bare_since);
@@ -115,8 +114,8 @@ pub(super) fn keep_stop(run: &mut Run, known: Option<&mut Run>, now: Time) {
     stop.since = stop.since.or(Some(now));
 }
 
-/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
-/// The run of an earlier attempt says nothing of the tries for the next.
+/// Ends the tries to create a run, because one exists. If it is withdrawn, they begin anew, and so does their time. The
+/// run of an earlier attempt does not end the tries for the next.
 pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     let is_earlier = execution.next_attempt().is_some() && execution.run_sequence >= Some(run.number);
     if let Some(memory) = execution.memory.as_mut().filter(|_| !is_earlier) {
@@ -124,8 +123,8 @@ pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     }
 }
 
-/// Finds the run of each execution that is Running and whose status names none. Our CRD lets no status come to be so,
-/// so it is damage: another CRD dropped the field. The newest run that carries the uid of the execution is its run.
+/// Finds the run of each Running execution whose status names none. Our CRD allows no such status, so another CRD has
+/// dropped the field. The newest run with the uid of the execution is its run.
 pub(super) fn name_runs(target: &mut Target) {
     let (executions, runs) = (&mut target.executions, &target.runs);
     for execution in executions.values_mut().filter(|execution| !execution.elsewhere) {
@@ -146,7 +145,7 @@ pub(super) fn keep_presence(run: &mut Run, known: &Run) {
     }
 }
 
-/// Lets an owner share the strings of its execution, where both say the same: there may be tens of thousands of each.
+/// Lets an owner share the strings of its execution if they are equal: there may be tens of thousands of each.
 pub(super) fn share_strings(owner: &mut Owner, executions: &ByUid<Execution>) {
     if let Owner::Execution { id, .. } = owner
         && let Some(execution) = executions.get(&id.uid).filter(|execution| execution.id == *id)
@@ -163,12 +162,12 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     }
 }
 
-/// Returns whether a run of an execution is there.
+/// Returns whether a run of an execution exists.
 pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
     target.runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner))
 }
 
-/// Forgets what live reads have found of executions of which no run is left.
+/// Forgets the results of reading executions of which no run is left.
 pub(super) fn forget_owners(target: &mut Target) {
     let Target { runs, memory, .. } = target;
     let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));

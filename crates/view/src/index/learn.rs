@@ -1,4 +1,4 @@
-//! What this process has done to a target and learned of it beside what the watches say.
+//! What this process has done to a target and learned of it, beyond the deliveries of the watches.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use super::keep::{self, mark_gone, name_runs};
 use super::{Entry, Index, Key};
 
 impl Index {
-    /// Records that the API server refused to create an execution's run. `attempt` is the one that it waited for, where
-    /// it is Running: of any other the refusal says nothing, and would use it up.
+    /// Records that the API server refused to create an execution's run. `attempt` is the one that it waited for, if it
+    /// is Running: for any other attempt the refusal does not count, and would use it up.
     pub fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -34,7 +34,7 @@ impl Index {
         }
     }
 
-    /// Forgets what this process knows of its own tries, as another has led since: it begins anew, as after a restart.
+    /// Forgets this process's own tries, because another process has led since: it begins anew, as after a restart.
     /// What it has seen stays, and so do its own writes that no watch has delivered yet.
     pub fn forget_tries(&mut self) {
         self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
@@ -56,7 +56,7 @@ impl Index {
         }
     }
 
-    /// Records what a live read has found of an execution that no watch delivers, as long as a run of it is there.
+    /// Records the result of reading an execution live that no watch delivers, as long as a run of it exists.
     pub fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
             && keep::owns_a_run(target, owner)
@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// Records what is known of the policies that guard clearances and cancellations. Returns whether that is new.
+    /// Records the state of the policies that guard clearances and cancellations. Returns whether it has changed.
     pub fn guard(&mut self, guard: Guard) -> bool {
         let is_new = self.guard != guard;
         self.guard = guard;
@@ -75,7 +75,7 @@ impl Index {
         is_new
     }
 
-    /// Records what the conditions of a retry policy have said of an attempt of an execution, unless that is on another
+    /// Records the answers of a retry policy's conditions about an attempt of an execution, unless it is on another
     /// attempt by now.
     pub fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
         if let Some(entry) = self.targets.get_mut(key)
@@ -86,7 +86,7 @@ impl Index {
         }
     }
 
-    /// Records that no write of this process to a target is on its way now, and finds the runs that statuses have lost.
+    /// Records that no write of this process to a target is under way, and finds the runs that statuses have lost.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.vanished = Few::default();
@@ -94,7 +94,7 @@ impl Index {
         }
     }
 
-    /// Records what is about to be done to a target. Its outcome may never be known.
+    /// Records the actions that are about to be carried out. Their outcome may never be known.
     pub fn begun(&mut self, key: &Key, actions: &[Action], now: Time) {
         for action in actions {
             match action {
@@ -115,8 +115,8 @@ impl Index {
         }
     }
 
-    /// Records that an execution's run is tried to be created. The time for which the status says that it was tried
-    /// counts, the time since then does not.
+    /// Records that an execution's run is tried to be created. The time in its status counts; the time since then does
+    /// not.
     pub(super) fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -135,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Records that a child of a schedule is tried to be created for a slot: the answer may get lost.
+    /// Records that a child of a schedule is tried to be created for a slot: the answer may be lost.
     pub(super) fn schedule_tried(&mut self, key: &Key, schedule: &Uid, slot: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
@@ -165,7 +165,8 @@ impl Index {
         }
     }
 
-    /// Records who waits by a decision, so that the status can say so when it lasts, and what is not tried any more.
+    /// Records which executions wait by a decision, so that the status can show a long wait, and which tries have
+    /// ended.
     pub fn waits(&mut self, key: &Key, decision: &Decision, now: Time) {
         self.waits_on(key, decision, now);
         if let Some(entry) = self.targets.get_mut(key) {
@@ -174,7 +175,8 @@ impl Index {
         }
     }
 
-    /// Records who waits until a write of this process is seen. What is tried goes on: nothing was decided about it.
+    /// Records which executions wait until a write of this process is seen. Tries continue, because nothing was decided
+    /// about them.
     pub fn waits_on(&mut self, key: &Key, decision: &Decision, now: Time) {
         let Some(entry) = self.targets.get_mut(key) else { return };
         for (id, _) in &decision.waiting {
@@ -184,14 +186,14 @@ impl Index {
         }
     }
 
-    /// Records what keeps this process from carrying out decisions on a target; `None` when nothing does any more.
+    /// Records what keeps this process from carrying out decisions on a target; `None` if nothing does any more.
     pub fn trouble(&mut self, key: &Key, trouble: Option<Trouble>) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.memory.trouble = trouble.map(Box::new);
         }
     }
 
-    /// Records what a live look at a run has found, and whether nothing unfinished was left of it.
+    /// Records the result of examining a run, and whether nothing unfinished was left of it.
     pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, is_bare: bool, now: Time) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.looked(run, findings, is_bare, now);
@@ -206,7 +208,7 @@ impl Index {
         }
     }
 
-    /// Records that people were told that Tekton does not answer a request to stop a run.
+    /// Records that it was announced that Tekton does not answer a request to stop a run.
     pub fn cancel_told(&mut self, key: &Key, run: &Uid) {
         let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
         if let Some(stop) = run.and_then(|run| run.stop.as_mut()) {
@@ -214,14 +216,14 @@ impl Index {
         }
     }
 
-    /// Records that it has been told that steps of a run have run again.
+    /// Records that it was announced that steps of a run have run again.
     pub fn replay_told(&mut self, key: &Key, run: &Uid) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.replay_told(run);
         }
     }
 
-    /// Records when the status of an execution was last told how far its run is, and what that waits for.
+    /// Records when the progress of an execution was last written to its status, and what its run waited for.
     pub(super) fn showed_progress(&mut self, key: &Key, execution: &Uid, wait: Option<Wait>, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -235,7 +237,7 @@ impl Index {
         }
     }
 
-    /// Records that it has been said that a target drains for too long.
+    /// Records that it was announced that a target drains for too long.
     pub fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.memory.drain_warned = true;

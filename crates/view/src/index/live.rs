@@ -1,4 +1,4 @@
-//! What this process waits for, and what it has read live, where a watch does not deliver it.
+//! The writes that this process waits for, and the results of reading objects live that no watch delivers.
 
 use wfe_core::Time;
 use wfe_core::name::Uid;
@@ -7,7 +7,7 @@ use super::keep::already_seen;
 use super::{Expected, Index, Key, Kind, Live};
 
 impl Index {
-    /// Holds a target back until the watch has delivered a write of this process.
+    /// Delays decisions on a target until the watch has delivered a write of this process.
     pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
         let object = expected.object();
         if self.places[&object.kind].get(&object.uid).is_some_and(|place| place != key) {
@@ -33,13 +33,13 @@ impl Index {
         self.entry(key).is_some_and(|entry| entry.expected.contains(object))
     }
 
-    /// Returns the writes of this process that have been awaited for so long that their objects are to be read live.
+    /// Returns the writes that have been awaited for so long that their objects must be read live.
     pub fn take_overdue(&mut self, key: &Key, now: Time) -> Vec<Expected> {
         self.targets.get_mut(key).map(|entry| entry.expected.take_overdue(now)).unwrap_or_default()
     }
 
-    /// Records what a live read has found of an object whose write is awaited. A uid never comes back: what is gone is
-    /// gone, whether or not a watch will say so.
+    /// Records the result of reading an object live whose write is awaited. A uid never comes back: an object that is
+    /// gone stays gone, whether or not a watch will deliver that.
     pub fn read_live(&mut self, key: &Key, expected: &Expected, live: Live) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.expected.read(expected, live);

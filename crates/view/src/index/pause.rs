@@ -1,4 +1,4 @@
-//! Which namespaces are paused or being deleted, and which executions and schedules that holds back.
+//! Which namespaces are paused or being deleted, and which executions and schedules that concerns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ impl Index {
         }
     }
 
-    /// Pauses or resumes the executions and schedules that a namespace concerns: those in it, and those whose target is
-    /// in it. Goes through all of them, as people do this by hand and rarely.
+    /// Pauses or resumes the executions and schedules in a namespace, and those with a target in it. Goes through all
+    /// of them, because people do this by hand and rarely.
     fn spread_pause(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
             let Target { name, executions, schedules, .. } = &mut entry.target;
@@ -52,7 +52,7 @@ impl Index {
         }
     }
 
-    /// Marks the schedules of a namespace whose deletion has begun. That is never taken back.
+    /// Marks the schedules of a namespace whose deletion has begun. A deletion cannot be undone.
     fn leave(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
             for schedule in entry.target.schedules.values_mut().filter(|it| &*it.id.namespace == namespace) {
@@ -62,7 +62,7 @@ impl Index {
         }
     }
 
-    /// Returns why a namespace is paused, where it is.
+    /// Returns why a namespace is paused, if it is.
     #[must_use]
     pub fn pause_of(&self, namespace: &str) -> Option<&Pause> {
         self.paused.get(namespace).map(Arc::as_ref)
@@ -78,7 +78,7 @@ impl Index {
     }
 }
 
-/// Returns the pause that holds an execution or a schedule back: that of its own namespace, else that of its target's.
+/// Returns the pause that concerns an execution or a schedule: that of its own namespace, else that of its target's.
 pub(super) fn pause_for(
     paused: &HashMap<Box<str>, Arc<Pause>>,
     namespace: &str,

@@ -1,7 +1,7 @@
 //! The schedules, and which executions are their children (section 12.7).
 //!
-//! A schedule is kept at the target of its template, with all of its children, also those on a target that it had
-//! before. Each child is told whether its schedule still needs it.
+//! A schedule is kept at the target of its template, with all its children, also those on an earlier target. Each child
+//! records whether its schedule still needs it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,7 @@ use super::pause::pause_for;
 use super::{EndPhase, EndShown, Index, Key, Kind, ScheduleRecord, open};
 
 impl Index {
-    /// Returns whether it is known which schedules there are: they were listed, no list of them is under way, and their
-    /// watch works.
+    /// Returns whether all schedules are known: they were listed, no list of them is under way, and their watch works.
     #[must_use]
     pub fn sees_schedules(&self) -> bool {
         let list = &self.lists[&Kind::Schedule];
@@ -36,8 +35,8 @@ impl Index {
         }
     }
 
-    /// Tells every target when schedules can be seen again, or not any more. That is rare: the watch has failed, or is
-    /// listed anew.
+    /// Records at every target that schedules can be seen again, or not any more. That is rare: the watch has failed,
+    /// or starts with a list again.
     pub(super) fn note_sight(&mut self, saw: bool) {
         let sees = self.sees_schedules();
         if saw == sees {
@@ -85,8 +84,8 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Finds the family of a schedule that is new: some of it may have been delivered before it. One whose plan has not
-    /// begun has none, and that is all that most are asked.
+    /// Finds the children and the analyst of a new schedule: they may have arrived before it. A schedule whose plan has
+    /// not begun has none, which is true of most new ones.
     fn find_family(&self, schedule: &Schedule) -> Family {
         let mut family = Family::default();
         if schedule.status.planned_from.is_none() || self.will_gather() {
@@ -104,9 +103,9 @@ impl Index {
         self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
     }
 
-    /// Finds the children of all schedules anew, and tells each whether it is needed: lists come in any order, and what
-    /// came while schedules could not be seen was told nothing. A child whose schedule is not there stays for its own
-    /// time to live.
+    /// Gathers the children of all schedules anew, and records for each whether it is needed: lists arrive in any
+    /// order, and nothing was recorded while schedules could not be seen. A child without a schedule is kept for its
+    /// own time to live.
     pub(super) fn gather_children(&mut self) {
         if self.is_listing() || !self.sees_schedules() {
             return;
@@ -135,8 +134,8 @@ impl Index {
         }
     }
 
-    /// Takes in that an execution has come that was made for a schedule. Should it have another target than the
-    /// schedule, the schedule's own waits for it all the same.
+    /// Takes in a new execution that was made for a schedule. If it has another target than the schedule, the schedule
+    /// waits for it all the same.
     pub(super) fn find_child(&mut self, schedule: &Uid, execution: &Execution) {
         let key = self.places[&Kind::Schedule].get(schedule);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -144,8 +143,8 @@ impl Index {
         }
     }
 
-    /// Records what an execution is to a schedule: `is`, where it was made for one. `was` is the schedule that its last
-    /// version was made for.
+    /// Records the relation of an execution to a schedule: `is`, if it was made for one. `was` is the schedule of its
+    /// last version.
     pub(super) fn relate(&mut self, execution: &Uid, was: Option<Uid>, is: Option<(Uid, Relative)>) {
         if let Some(was) = was.filter(|was| is.as_ref().is_none_or(|(schedule, _)| schedule != was)) {
             self.part(&was, execution);
@@ -173,7 +172,8 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Keeps the words in which the child of a schedule has ended, where the schedule's status does not say yet how.
+    /// Keeps the words in which the child of a schedule has ended, if the schedule's status does not record its end
+    /// yet.
     pub(super) fn note_words(&mut self, child: &Uid, made_for: &Uid, end: Option<&EndShown>) {
         let Some(end) = end.filter(|end| end.phase != EndPhase::Completed) else { return };
         let Some(schedule) = self.schedule_mut(made_for) else { return };
@@ -183,7 +183,7 @@ impl Index {
         }
     }
 
-    /// Records that an execution is nothing to a schedule any more: it was deleted.
+    /// Records that an execution has no relation to a schedule any more, because it was deleted.
     pub(super) fn part(&mut self, schedule: &Uid, execution: &Uid) {
         if let Some(known) = self.schedule_mut(schedule) {
             known.children.retain(|child| child.uid != *execution);
@@ -193,7 +193,7 @@ impl Index {
         }
     }
 
-    /// Tells the children of a schedule that is gone that they stay for their own time to live.
+    /// Records that the children of a deleted schedule are kept for their own time to live.
     pub(super) fn abandon(&mut self, children: &[Child]) {
         if !self.is_listing() && self.sees_schedules() {
             for child in children {
@@ -202,8 +202,8 @@ impl Index {
         }
     }
 
-    /// Tells the children of a schedule whether it needs them. While something is listed that waits for the end of the
-    /// list, and while schedules cannot be seen, no child is removed.
+    /// Records for the children of a schedule whether it needs them. During a list that waits for the end of the list,
+    /// and while schedules cannot be seen, no child is removed.
     fn keep_family(&mut self, schedule: &Uid) {
         if self.is_listing() || !self.sees_schedules() {
             return;
@@ -214,7 +214,7 @@ impl Index {
         }
     }
 
-    /// Tells an execution whether its schedule needs it.
+    /// Records for an execution whether its schedule needs it.
     fn tell(&mut self, execution: &Uid, is: Keep) {
         let Some(key) = self.places[&Kind::Execution].get(execution) else { return };
         let entry = self.targets.get_mut(key);
@@ -235,7 +235,7 @@ impl Index {
         }
     }
 
-    /// Returns the one copy of a namespace's name that all records in it share: there may be tens of thousands.
+    /// Returns the shared copy of a namespace's name: there may be tens of thousands of records.
     pub(super) fn share(&mut self, namespace: &Arc<str>) -> Arc<str> {
         if let Some(shared) = self.shared.get(namespace) {
             return Arc::clone(shared);
@@ -245,11 +245,11 @@ impl Index {
     }
 }
 
-/// What an execution is to the schedule that it was made for.
+/// The relation of an execution to the schedule that it was made for.
 pub(super) enum Relative {
     /// It was made for a slot.
     Child(Child),
-    /// It analyses why others failed.
+    /// It analyses a failure.
     Analyst(AnalystRun),
 }
 
@@ -275,7 +275,8 @@ impl From<Family> for (Vec<Child>, Option<Box<AnalystRun>>) {
     }
 }
 
-/// Keeps the analyst of the latest slot: there is one triage at a time, and earlier ones stay for their time to live.
+/// Keeps the analyst of the latest slot: there is one triage at a time, and earlier analysts are kept for their time to
+/// live.
 fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
     let place = |it: &AnalystRun| (it.of, it.id.uid.clone());
     if known.as_ref().is_none_or(|known| known.id.uid == analyst.id.uid || place(known) < place(&analyst)) {
@@ -283,9 +284,9 @@ fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
     }
 }
 
-/// Returns what of the memory of a schedule outlives a new version of it. A refusal says nothing of another template,
-/// nor does it once the slot is used. A try that may have got through is remembered until its slot is used, or its
-/// child is seen. Evidence and what an analyst has said belong to one triage.
+/// Returns the part of a schedule's memory that survives a new version of it. A refusal does not concern another
+/// template, or a used slot. A try that may have succeeded is remembered until its slot is used, or its child is seen.
+/// Evidence and the answer of an analyst belong to one triage.
 fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
     let is_open = |slot: Time| Some(slot) > is.used_up_to();
     let is_recorded = |slot: Time| {
@@ -307,20 +308,20 @@ fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemor
     }
 }
 
-/// Brings children into the order of their slots, in no more memory than they need.
+/// Sorts children by their slots, in no more memory than they need.
 fn sorted(mut children: Vec<Child>) -> Vec<Child> {
     children.sort_by(|a, b| (a.slot, &a.uid).cmp(&(b.slot, &b.uid)));
     children.shrink_to_fit();
     children
 }
 
-/// Tells a child whether its schedule needs it, and returns whether that is news.
+/// Records for a child whether its schedule needs it, and returns whether that has changed.
 fn keep(execution: &mut Execution, is: Keep) -> bool {
     let child = execution.child.as_mut().filter(|child| child.keep != is);
     child.map(|child| child.keep = is).is_some()
 }
 
-/// Reads what an execution is to the schedule that it was made for.
+/// Returns the relation of an execution to the schedule that it was made for.
 pub(super) fn relative_of(execution: &Execution) -> Option<(Uid, Relative)> {
     let child = execution.child.as_ref()?;
     let relative = if child.analyses {

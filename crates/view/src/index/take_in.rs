@@ -1,4 +1,4 @@
-//! How what the watches deliver changes the view.
+//! How the deliveries of the watches change the view.
 
 use wfe_core::Time;
 use wfe_core::chain::ChainName;
@@ -65,7 +65,7 @@ impl Index {
 
     pub(super) fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
-        // What was a pipeline in a pipeline, and has no controller any more.
+        // It was a pipeline in a pipeline, and has no controller any more.
         if let Some(previous) = self.place(Kind::Run, &run.id.uid, &key) {
             self.remove(Kind::Run, &previous, &run.id.uid);
         }
@@ -102,7 +102,7 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    /// Records that the last version of a run was pending still: nothing of it ran.
+    /// Records that the last version of a run was still pending: nothing of it ran.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let key = self.places[&Kind::Run].get(uid);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -110,7 +110,7 @@ impl Index {
         }
     }
 
-    /// Keeps a descendant only while it is unfinished; what it shows is kept with the run.
+    /// Keeps a descendant only while it is unfinished; its evidence is kept with the run.
     pub(super) fn apply_descendant(&mut self, kind: Kind, mut descendant: Descendant) {
         let uid = descendant.residue.id.uid.clone();
         self.see(&descendant, false);
@@ -118,13 +118,14 @@ impl Index {
         if !descendant.unfinished {
             self.note_seen(kind, &uid);
             self.delete(kind, &uid);
-            // One that had ended before changes nothing, and when runs are removed there are many of them at once.
+            // A descendant that had ended before changes nothing, and when runs are removed there are many of them at
+            // once.
             if self.targets.get(&key).is_some_and(|entry| entry.target.is_empty()) {
                 self.touch(&key);
             }
             return;
         }
-        // Its target annotation may have changed: what is left of a run is left on one target.
+        // Its target annotation may have changed: the remains of a run belong to one target.
         if let Some(previous) = self.place(kind, &uid, &key) {
             self.remove(kind, &previous, &uid);
         }
@@ -135,13 +136,13 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    /// Takes in what a descendant shows.
+    /// Takes in the evidence of a descendant.
     pub(super) fn see(&mut self, descendant: &Descendant, is_deleted: bool) {
         let Some(sighting) = &descendant.sighting else { return };
         let key = Key::Chain(descendant.chain);
         let is_listing = !self.is_synced() || self.is_listing();
         if is_listing {
-            // Nothing else of the target may be known yet: the lists come in any order.
+            // The target may be unknown yet: lists arrive in any order.
             let common = self.in_common();
             open(&mut self.targets, &key, common);
         }
@@ -150,7 +151,7 @@ impl Index {
         }
     }
 
-    /// Notes where an object is. Returns where it was, if that was elsewhere.
+    /// Records the target of an object. Returns its earlier target, if that differs.
     pub(super) fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
         self.note_seen(kind, uid);
         let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
@@ -213,7 +214,7 @@ impl Index {
         }
     }
 
-    /// What a complete list does not hold was deleted while nobody watched, and expectations from before it are moot.
+    /// Objects that a complete list lacks were deleted while nobody watched, and expectations from before it are moot.
     pub(super) fn end_list(&mut self, kind: Kind) {
         let saw_schedules = self.sees_schedules();
         let list = self.lists.entry(kind).or_default();
@@ -237,12 +238,11 @@ impl Index {
         }
         let is_listing = self.is_listing();
         let is_needed = kind != Kind::Schedule;
-        // All of them: nothing was decided on while the list was under way. A list of schedules held back schedules
-        // alone.
+        // All targets, because nothing was decided on during the list. A list of schedules delays only schedules.
         for (key, entry) in &mut self.targets {
             if is_needed && !is_listing {
                 entry.forget();
-                // Lists come in any order: a run may have come before its execution.
+                // Lists arrive in any order: a run may have come before its execution.
                 let Target { executions, runs, .. } = &mut entry.target;
                 runs.values_mut().for_each(|run| share_strings(&mut run.owner, executions));
             }
@@ -255,7 +255,7 @@ impl Index {
         self.gather_children();
     }
 
-    /// Marks a target as changed, and forgets it when nothing is left of it and nothing of it can be still to come.
+    /// Marks a target as changed, and forgets it if nothing is left of it and nothing of it can still arrive.
     pub(super) fn touch(&mut self, key: &Key) {
         if self.is_synced() && self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
             self.targets.remove(key);

@@ -1,7 +1,7 @@
 //! When triages by a workflow begin in the whole cluster (section 13.2), and what this process has learned for one.
 //!
-//! Each schedule's status says when its latest triage began, and by which analyst. One that was asked for counts from
-//! then on, so that targets that are decided on at the same moment do not begin too many together.
+//! The status of each schedule has the beginning of its latest triage, and its analyst. A requested triage counts from
+//! the request on, so that targets that are decided on at the same moment do not begin too many together.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use wfe_core::triage::{Analyst, Began, Begun, Gathered, HOUR};
 use super::{Index, Key};
 
 impl Index {
-    /// Notes when the latest triage of a schedule began, as its status says.
+    /// Records when the latest triage of a schedule began, by its status.
     pub(super) fn note_triage(&mut self, schedule: &Schedule) {
         if let Some(triage) = schedule.status.triage.as_ref().filter(|triage| triage.analyst == Analyst::Pipeline) {
             let namespace = self.share(&schedule.id.namespace);
@@ -22,7 +22,7 @@ impl Index {
         }
     }
 
-    /// Notes that a triage of a schedule is asked for.
+    /// Records that a triage of a schedule is requested.
     pub(super) fn begin_triage(&mut self, key: &Key, schedule: &Uid, now: Time) {
         let begins = self.schedule_at(key, schedule).filter(|it| it.triage.analyst == Analyst::Pipeline);
         if let Some(namespace) = begins.map(|it| Arc::clone(&it.id.namespace)) {
@@ -30,10 +30,10 @@ impl Index {
         }
     }
 
-    /// Tells the schedules of a target when triages of others began, before it is decided on.
+    /// Hands the beginnings of other schedules' triages to a target that is about to be decided on.
     pub fn tell_of_triages(&mut self, key: &Key, now: Time) {
         let Some(entry) = self.targets.get_mut(key).filter(|entry| !entry.target.schedules.is_empty()) else { return };
-        // What is older says nothing any more, so that few are left. That of a schedule which is gone counts as long.
+        // Older ones do not count any more, so few are left. The triage of a deleted schedule counts as long as any.
         self.triages.retain(|_, (_, at)| (now - *at).abs().to_std().is_ok_and(|between| between < HOUR));
         for schedule in entry.target.schedules.values_mut() {
             let id = &schedule.id;
@@ -50,7 +50,7 @@ impl Index {
         }
     }
 
-    /// Records what the analyst of a schedule has said.
+    /// Records the answer of the analyst of a schedule.
     pub fn heard(&mut self, key: &Key, schedule: &Uid, heard: Heard) {
         if let Some(schedule) = self.schedule_at(key, schedule) {
             schedule.memory.heard = Some(Box::new(heard));

@@ -1,4 +1,4 @@
-//! How an execution has ended, in the words of its status, for whoever has to tell of it.
+//! The end of an execution, in the words of its status, for its announcement.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use wfe_tekton::Redaction;
 
 use crate::index::{EndPhase, EndShown};
 
-/// Reads how an execution has ended; `None` for one that has not, and for one whose status does not say when and how.
+/// Reads the end of an execution; `None` if it has not ended, or its status does not record when and how.
 pub(super) fn end_shown(data: &Value, conditions: &[Condition], state: &ExecutionState) -> Option<EndShown> {
     let (phase, at) = match state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => return None,

@@ -1,6 +1,5 @@
-//! Reads a `WorkflowSchedule` into the record that the index keeps (section 12.1). Total: an object of any shape
-//! has a record. A spec that cannot be used is told in words that name the field and what to do; no text quotes the
-//! value of a parameter.
+//! Reads a `WorkflowSchedule` into the record that the index keeps (section 12.1). Total: an object of any shape has a
+//! record. The text about an unusable spec names the field and the remedy; no text quotes the value of a parameter.
 
 mod status;
 mod triage;
@@ -51,7 +50,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         plan: plan(&id, spec).map_err(|why| limits::cut(&why, limits::RUN_MESSAGE).into()),
         suspended: spec["suspend"] == true,
         hint: hint(&spec["hint"]).map(Box::new),
-        // What cannot be read removes nothing.
+        // Limits that cannot be read remove nothing.
         history: history(&spec["history"]).unwrap_or(HistoryLimits { successful: HISTORY, failed: HISTORY }),
         triage: triage::shared(triage::spec(spec)),
         resume: text("/resume/triage").map(|of| limits::cut(of, limits::NAME).into()),
@@ -68,7 +67,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     Some(ScheduleRecord { schedule, target })
 }
 
-/// Returns what the plan is made of: what is not part of it changes nothing about when and what it runs (section 12.2).
+/// Returns the revision of the plan: fields outside it do not change when and what the schedule runs (section 12.2).
 fn revision(uid: &Uid, spec: &Value) -> Revision {
     let plan = json!([spec["interval"], spec["cron"], spec["timeZone"], spec["spread"]]);
     let mut template = spec["template"]["spec"].clone();
@@ -89,8 +88,8 @@ fn digest(value: &Value) -> u64 {
     digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Reads when a schedule runs, or says why its spec cannot be used (row 0 of section 12.6). The API server refuses most
-/// of this already; an older CRD may have let it through.
+/// Reads when a schedule runs, or returns why its spec cannot be used (row 0 of section 12.6). The API server refuses
+/// most of this already; an older CRD may have accepted it.
 fn plan(id: &ScheduleId, spec: &Value) -> Result<Plan, String> {
     if !spec.is_object() {
         return Err(
@@ -122,7 +121,7 @@ fn plan(id: &ScheduleId, spec: &Value) -> Result<Plan, String> {
     Ok(Plan { every, min_interval, max_interval, spread, deadline: deadline(&spec["startingDeadlineSeconds"])? })
 }
 
-/// Reads what the slots are counted by.
+/// Reads the interval or the cron expression.
 fn every(spec: &Value) -> Result<Every, String> {
     let zone = &spec["timeZone"];
     let interval = seconds(spec, "interval", SECOND..=LONGEST, "1s to 720h")?;
@@ -143,7 +142,7 @@ fn every(spec: &Value) -> Result<Every, String> {
     }
 }
 
-/// Reads `minInterval` and `maxInterval`. What is not given never contradicts what is.
+/// Reads `minInterval` and `maxInterval`. A default never contradicts a given value.
 fn clamps(spec: &Value, every: &Every) -> Result<(Duration, Duration), String> {
     let min = seconds(spec, "minInterval", SECOND..=LONGEST, "1s to 720h")?;
     let max = seconds(spec, "maxInterval", SECOND..=LONGEST, "1s to 720h")?;
@@ -192,7 +191,7 @@ fn history(value: &Value) -> Result<HistoryLimits, String> {
     Ok(HistoryLimits { successful: limit("successful", default.successful)?, failed: limit("failed", default.failed)? })
 }
 
-/// Judges the template as the spec of an execution is judged, so that no child is made that its own rule 0 ends.
+/// Judges the template like the spec of an execution, so that no child is made that its own rule 0 would end.
 fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         let given = &template["metadata"][field];
@@ -222,7 +221,7 @@ fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a wish of an advisor. One that cannot be read is none: an advisor never stops a schedule.
+/// Reads the hint of an advisor. One that cannot be read counts as none: an advisor never stops a schedule.
 fn hint(value: &Value) -> Option<Hint> {
     let expires_at = moment(&value["expiresAt"])?;
     let wish = match (&value["nextRunAt"], &value["interval"]) {
@@ -241,7 +240,7 @@ fn moment(value: &Value) -> Option<Time> {
 
 type Range = std::ops::RangeInclusive<Duration>;
 
-/// Reads a duration in whole seconds, where there is one.
+/// Reads a duration in whole seconds, if there is one.
 fn seconds(spec: &Value, field: &str, range: Range, said: &str) -> Result<Option<Duration>, String> {
     let value = &spec[field];
     if value.is_null() {

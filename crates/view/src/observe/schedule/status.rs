@@ -1,5 +1,4 @@
-//! Reads what the status of a schedule says. Total, and true to what is there: of an absurd time the decision makes the
-//! plan begin anew.
+//! Reads the status of a schedule. Total, and faithful: if a time is absurd, the decision makes the plan begin anew.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -43,7 +42,7 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Reads a revision: three groups of hexadecimal digits. An earlier build wrote one group, which says the same where
+/// Reads a revision: three groups of hexadecimal digits. An earlier build wrote one group, which means the same if
 /// nothing was edited since.
 fn revision(text: &str, id: &ScheduleId, spec: &Value) -> Option<Revision> {
     let group = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -54,7 +53,7 @@ fn revision(text: &str, id: &ScheduleId, spec: &Value) -> Option<Revision> {
     is_former.then(|| super::revision(&id.uid, spec))
 }
 
-/// Reads the last slot that was used. Where the slot itself cannot be read the name of the child has it.
+/// Reads the last used slot. If the slot itself cannot be read, the name of the child has it.
 fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
     let from_name = || slot_of(schedule, value["name"].as_str()?);
     let cut = |key: &str| value[key].as_str().map(|text| limits::cut(text, RUN_MESSAGE).into());
@@ -64,7 +63,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
         again: value["again"] == true,
         started_at: time(&value["startedAt"]),
         ended_at: time(&value["endedAt"]),
-        // Another version's word: the slot is used, and counts for nothing.
+        // A word of another version: the slot is used, and counts for nothing.
         outcome: one_of(&Outcome::ALL, Outcome::as_str, outcome)
             .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
         reason: cut("reason"),

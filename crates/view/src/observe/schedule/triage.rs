@@ -1,5 +1,5 @@
-//! Reads what a schedule says of its triage, in its spec and its status (sections 12.1 and 13.4). Total: what
-//! cannot be read gives no right, and pauses nothing.
+//! Reads the triage settings and the triage record of a schedule (sections 12.1 and 13.4). Total: a part that cannot be
+//! read gives no right, and pauses nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ const FIELDS: usize = limits::TRIAGE_FIELDS as usize;
 /// The longest time-out of an execution.
 const TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Reads `spec.triage`. An analyst of another version is none: nobody analyses.
+/// Reads `spec.triage`. An unknown analyst of another version counts as `Off`.
 pub(super) fn spec(spec: &Value) -> TriageSpec {
     let (given, default) = (&spec["triage"], TriageSpec::default());
     let analyst = match &given["analyst"] {
@@ -49,10 +49,10 @@ pub(super) fn spec(spec: &Value) -> TriageSpec {
     }
 }
 
-/// What a schedule says that is silent: one for all of them.
+/// The settings of all schedules without `spec.triage`.
 static SILENT: LazyLock<Arc<TriageSpec>> = LazyLock::new(Arc::default);
 
-/// Keeps what a schedule says in no more memory than it needs: there may be thousands that say nothing.
+/// Shares the default settings: there may be thousands of schedules without any.
 pub(super) fn shared(spec: TriageSpec) -> Arc<TriageSpec> {
     if spec == **SILENT { Arc::clone(&SILENT) } else { Arc::new(spec) }
 }
