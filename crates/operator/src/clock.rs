@@ -1,6 +1,6 @@
-//! The wall clock of a process, as a value: what asks it for the time can be given another one.
+//! The wall clock of a process, as a value, so that a simulation can replace it.
 //!
-//! Deadlines and time-outs inside of the process do not use it: they are measured on tokio's monotonic clock.
+//! Deadlines and time-outs inside the process do not use it: they are measured on tokio's monotonic clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use wfe_core::Time;
 
-/// Tells the time of day. Cheap to clone.
+/// Returns the time of day. Cheap to clone.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Time + Send + Sync>);
 
@@ -19,7 +19,7 @@ impl Clock {
         Self::new(chrono::Utc::now)
     }
 
-    /// Makes a clock that shows what a function returns.
+    /// Makes a clock from a function that returns the time.
     #[must_use]
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
@@ -31,8 +31,8 @@ impl Clock {
         (self.0)()
     }
 
-    /// Returns the time as the fields of Leases and events hold it; the Unix epoch where the clock shows a year that no
-    /// timestamp can hold.
+    /// Returns the time in the form of Leases and events; the Unix epoch if the clock shows a year that no timestamp
+    /// can hold.
     #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::from_microsecond(self.now().timestamp_micros()).unwrap_or_default()

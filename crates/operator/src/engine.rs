@@ -1,6 +1,7 @@
-//! The loop: deliveries change the index, changed targets are decided on, and what is decided is performed.
+//! The loop: deliveries change the index, changed targets are decided on, and decisions are carried out.
 //!
-//! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
+//! One task owns the index and the queue. The work on one target is serial; different targets are worked on in
+//! parallel.
 
 mod circuits;
 pub mod ends;
@@ -42,17 +43,17 @@ use crate::perform::{Performer, Report, Work};
 pub use error::EngineError;
 use report::{Failures, Held};
 
-/// How many targets are worked on at once, of all namespaces: enough to keep the API server busy, few enough that it
+/// How many targets are worked on at once, in all namespaces: enough to keep the API server busy, few enough that it
 /// can serve others.
 const PARALLEL_TARGETS: usize = 40;
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
-/// How soon a target is looked at again that cannot be seen.
+/// How soon a target is decided on again that cannot be seen.
 const BLIND_AGAIN: Duration = Duration::from_secs(1);
-/// How long the work under way may take after the process was asked to stop: a request's time-out and some.
+/// How long the work under way may take after the process was asked to stop: the time-out of a request, and some.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The namespace that asks for work on a target; none, where nothing of it is to be decided.
+/// The namespace that asks for work on a target; none if nothing on it is to be decided.
 type Asker = Option<Arc<str>>;
 
 /// The engine.
@@ -61,20 +62,20 @@ pub struct Engine {
     queue: Queue<Key, Asker>,
     performer: Performer,
     performing: JoinSet<(Key, Report)>,
-    /// The key of each task, so that a target whose work has panicked is found again.
+    /// The key of each task, so that a target is found again whose work has panicked.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
-    /// The targets whose actions could not be performed.
+    /// The targets whose last actions could not be carried out.
     failures: HashMap<Key, Failures>,
-    /// Writes that were accepted and changed nothing, and until when they are not made again.
+    /// Writes that were accepted and changed nothing, and until when they are not repeated.
     ignored: HashMap<Key, Vec<(Mark, Instant)>>,
-    /// What may have been written and is not told yet.
+    /// The announcements of writes whose outcome is unknown.
     untold: Untold,
-    /// The ends that another process may not have told.
+    /// The ends that another process may not have announced.
     ends: Ends,
     leadership: Leadership,
-    /// Whether a term of this process is under way. Who only follows keeps its view, and decides nothing.
+    /// Whether a term of this process is under way. A follower keeps its view, and decides nothing.
     leads: bool,
-    /// Who pauses everything, as it was last logged.
+    /// The object that pauses everything, as it was last logged.
     paused_by: Option<Box<str>>,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
@@ -88,7 +89,7 @@ pub struct Engine {
     hearing: Hearing,
 }
 
-/// What an engine is told when it is made.
+/// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The one namespace whose executions are watched; `None`: all.
@@ -97,18 +98,18 @@ pub struct Settings {
     pub max_staleness: Duration,
     /// The wall clock.
     pub clock: Clock,
-    /// What else is in force; it changes.
+    /// The rest of the configuration in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
-    /// Whether the CRD of executions has what decisions rest on; it changes.
+    /// Whether the CRD of executions has the fields that decisions depend on; it changes.
     pub fitness: watch::Receiver<Fitness>,
-    /// What is known of the policies that guard what a person sets; it changes.
+    /// The state of the policies that guard clearances and cancellations; it changes.
     pub guard: watch::Receiver<Guard>,
-    /// Who is shown each decision, where somebody is.
+    /// The observer of each decision, if there is one.
     pub witness: Option<Witness>,
 }
 
 impl Engine {
-    /// Makes an engine that has seen nothing yet.
+    /// Makes an engine with an empty view.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -148,7 +149,7 @@ impl Engine {
     /// Runs until asked to stop, and then finishes the work under way.
     ///
     /// # Errors
-    /// Why it must not work at all.
+    /// Why this process must not work at all.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), EngineError> {
         let mut tick = interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -159,12 +160,12 @@ impl Engine {
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
-                // In this order: to stop, to lead or not, to obey, to finish, to learn, and only then to decide, on the
-                // newest view.
+                // In this order: stop, begin or end a term, follow the configuration, finish work, learn, and only then
+                // decide, on the newest view.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),
-                // All that comes later is decided by what is in force now; and what waits may not have to any more.
+                // All later decisions follow the new configuration, and executions that wait may not have to any more.
                 Ok(()) = self.settings.config.changed() => {
                     self.show_pauses();
                     self.rule_circuits();
@@ -208,8 +209,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins to decide, on all targets at once, or ceases to. What is under way when a term ends comes to its end: its
-    /// writes are given up, and what is known of those that were made is kept.
+    /// Begins to decide on all targets, or stops deciding. The work under way at the end of a term finishes: its writes
+    /// are given up, and the outcome of earlier ones is kept.
     fn turn(&mut self, term: Term) {
         self.queue.clear();
         self.untold.clear();
@@ -221,7 +222,7 @@ impl Engine {
             self.tell_of_ends();
             self.mark_all();
         } else {
-            // Whoever leads shows them.
+            // The leader shows them.
             self.standing.forget_all();
             self.schedules.forget_all();
             self.circuits.forget_all();
@@ -229,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// Decides on one target and starts what was decided.
+    /// Decides on one target, and starts carrying the decision out.
     fn decide_on(&mut self, key: Key) {
         self.index.settle(&key); // whoever has its turn has no write on its way
         self.index.show_circuits(&key);
@@ -237,7 +238,7 @@ impl Engine {
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
         }
-        // The one place where a decision learns the time.
+        // The only place where a decision gets the time.
         let now = self.settings.clock.now();
         self.index.tell_of_triages(&key, now);
         let Some(entry) = self.index.entry(&key) else {
@@ -255,13 +256,13 @@ impl Engine {
         }
         let config = Arc::clone(&self.settings.config.borrow());
         let started = Instant::now();
-        // A key has one timer: what comes first counts.
+        // A key has one timer: the earliest time counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
         let mut is_decided = true;
         let is_written = |execution: &Uid| self.index.is_awaited(&key, execution);
         let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &config.policy, &why, is_written, now);
-            // The first lists mark every target when they are complete; what comes later is not marked twice.
+            // The first lists mark every target when they are complete, so it is not marked twice.
             if self.index.is_synced() || !decision.waiting.is_empty() {
                 again = Some(BLIND_AGAIN);
             }
@@ -322,7 +323,7 @@ impl Engine {
         self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
-    /// Reads live what no watch has delivered for long.
+    /// Reads objects live whose writes no watch has delivered for long.
     fn read_awaited(&mut self, key: Key, now: Time) {
         let overdue = self.index.take_overdue(&key, now);
         let performer = self.start(key.clone());

@@ -1,13 +1,13 @@
 //! Kubernetes events (events.k8s.io/v1), each at most once.
 //!
-//! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
-//! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
-//! done. A crash between the two loses it, unless it tells of an end: whoever leads next tells of that (`ends`). The
-//! conditions hold the truth.
-//! One about a schedule is named by its uid and by what tells one transition from the next: a slot, a generation, a
+//! An event has a deterministic name, made of the execution's uid and the transition. It is created after the status
+//! write that it announces, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
+//! done. A crash between the two loses the event, except for an end, which the next leader announces (`ends`). The
+//! conditions have the truth.
+//! An event about a schedule is named by its uid and by what distinguishes its transitions: a slot, a generation, a
 //! version.
-//! One about a circuit is named by the uid of the `ConfigMap`, its fingerprint and when it opened.
-//! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
+//! An event about a circuit is named by the uid of the `ConfigMap`, its fingerprint and the time of its opening.
+//! An event about the `ConfigMap` is named by its uid and version, so that several replicas announce a version once.
 
 mod attempts;
 mod circuits;
@@ -37,18 +37,18 @@ pub use writer::{EventWriter, Events, channel};
 
 /// The API server refuses notes of more bytes.
 const MAX_NOTE: usize = 1024;
-/// How much of the object's name an event's name shows: 170 + a uid of 36 + a version of 20 + the longest transition
-/// stay below 253.
+/// How much of the object's name is part of an event's name: 170 + a uid of 36 + a version of 20 + the longest
+/// transition stay below 253.
 const MAX_NAME: usize = 170;
 
-/// What an event is about.
+/// The object of an event.
 #[derive(Clone, Debug)]
 enum About {
     Execution(ExecutionId),
-    /// A schedule, and which of several transitions with one reason it is.
+    /// A schedule, with the text that distinguishes transitions with the same reason.
     Schedule(ScheduleId, String),
     ConfigMap(ConfigVersion),
-    /// A circuit, on the `ConfigMap` that says when it opens, and which of several openings it is.
+    /// A circuit, on the `ConfigMap` with its settings, with the text that distinguishes its openings.
     Circuit(ConfigObject, String),
 }
 
@@ -77,7 +77,7 @@ impl From<&ConfigVersion> for About {
     }
 }
 
-/// Something that happened to an execution, or to the configuration, to be told as an event.
+/// An event to be written, about an execution, a schedule or the configuration.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     about: About,
@@ -86,16 +86,16 @@ pub struct Announcement {
     action: &'static str,
     warning: bool,
     note: String,
-    /// The attempt that the name shows.
+    /// The attempt, as part of the name.
     attempt: Option<u32>,
-    /// The place among the events of one write, where that tells several.
+    /// The position among the events of one write, if there are several.
     place: u8,
-    /// The end that another process may have told of. It is counted if the event was not there.
+    /// An end that another process may have announced. It is counted if the event did not exist.
     end: Option<Box<EndShown>>,
 }
 
 impl Announcement {
-    /// It got its turn, or its next attempt begins: which one of how many, where it has a retry policy.
+    /// It got its turn, or its next attempt begins: which of how many, if it has a retry policy.
     #[must_use]
     pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId, attempt: Option<(u32, u32)>) -> Self {
         let of = attempt.map(|(number, of)| format!(", attempt {number} of {of}")).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Announcement {
         Self { warning: true, place, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
     }
 
-    /// It ended in a write that another process may not have told of, as its status says.
+    /// It ended, as its status shows, in a write that another process may not have announced.
     #[must_use]
     pub fn end_shown(execution: &ExecutionId, end: EndShown) -> Self {
         let told = match end.phase {
@@ -141,15 +141,15 @@ impl Announcement {
         Self { end: Some(Box::new(end)), ..told }
     }
 
-    /// Its target has drained and is free, later than the execution ended. An end that frees the target at once is told
-    /// by the end itself.
+    /// Its target has drained and is free, after the execution ended. An end that frees the target at once has no such
+    /// event.
     #[must_use]
     pub fn lock_released(execution: &ExecutionId, target: Option<&TargetName>) -> Self {
         let note = format!("{} is free", target.map_or("the target", TargetName::as_str));
         Self::normal(execution, "LockReleased", "Release", note)
     }
 
-    /// Somebody has lifted the block that it had left on its target.
+    /// A person has lifted the block that it had left on its target.
     #[must_use]
     pub fn block_cleared(execution: &ExecutionId, clearance: &Clearance) -> Self {
         let note = format!("{} has cleared the target: {}", clearance.author(), clearance.reason);
@@ -159,12 +159,12 @@ impl Announcement {
     /// It did not run.
     #[must_use]
     pub fn skipped(execution: &ExecutionId, skip: &Skip, message: &str) -> Self {
-        // Somebody has to do something before anything runs on the target again.
+        // A person must act before anything runs on the target again.
         let warning = matches!(skip, Skip::ExhaustedRetries { .. });
         Self { warning, ..Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason())) }
     }
 
-    /// What a person has set on it does not count now, as no policy guards it.
+    /// Its clearance or cancellation does not count now, because no policy guards it.
     #[must_use]
     pub fn unguarded(execution: &ExecutionId, kind: WordKind) -> Self {
         let note = kind.message(false).to_owned();
@@ -186,7 +186,7 @@ impl Announcement {
         Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
     }
 
-    /// Tekton does not answer the request to stop its run, which is that of this attempt where it is a later one.
+    /// Tekton does not answer the request to stop its run, in this attempt if it is a later one.
     #[must_use]
     pub fn cancel_unanswered(execution: &ExecutionId, unanswered: &Unanswered, attempt: Option<u32>) -> Self {
         let run = Some(unanswered.run.clone());
@@ -194,7 +194,7 @@ impl Announcement {
         Self { run, warning: true, attempt, ..Self::normal(execution, "CancelUnanswered", "Cancel", note) }
     }
 
-    /// Steps of it have run a second time, in the run of this attempt where it is a later one.
+    /// Steps of it have run a second time, in this attempt if it is a later one.
     #[must_use]
     pub fn steps_replayed(execution: &ExecutionId, run: &RunId, task_run: &str, attempt: Option<u32>) -> Self {
         let note = format!(
@@ -207,7 +207,7 @@ impl Announcement {
     /// The pipeline of its run did not declare parameters of these names.
     #[must_use]
     pub fn parameters_undeclared(execution: &ExecutionId, run: Option<&RunId>, names: &str) -> Self {
-        // The names last, as there may be more of them than a note holds.
+        // The names last, because there may be more of them than a note holds.
         let note = format!(
             "no task got the value of a parameter that the pipeline does not declare: declare it in the pipeline, or leave \
              it out of spec.parameters. The pipeline does not declare: {names}"
@@ -216,7 +216,7 @@ impl Announcement {
         Self { run, warning: true, place: 4, ..Self::normal(execution, "ParametersUndeclared", "Finish", note) }
     }
 
-    /// The clock that its run ended by was not ours.
+    /// The clock of its run differs from ours.
     #[must_use]
     pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {
         let at = |time: Time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -327,7 +327,7 @@ impl Announcement {
                 namespace: regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            // The events of one write are ordered by their times, however short it takes to write them.
+            // The times order the events of one write, however fast they are written.
             event_time: Some(MicroTime(at + SignedDuration::from_micros(self.place.into()))),
             reporting_controller: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::labels::MANAGED_BY)),
             reporting_instance: Some(instance.to_owned()),

@@ -1,6 +1,6 @@
 //! The only writer: carries out what a decision asks for, each write with its precondition.
 //!
-//! It never chooses differently. Where a precondition fails, the target is looked at again.
+//! It never decides. If a precondition fails, the target is decided on again.
 
 mod attempts;
 mod children;
@@ -51,91 +51,91 @@ use crate::metrics::Metrics;
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
-/// How many writes of one decision are under way at once: a storm's skips go out side by side, and one target leaves
-/// the API server room for the others.
+/// How many writes of one decision are under way at once: the skips of a storm are written in parallel, and one target
+/// leaves the API server room for the others.
 const PARALLEL_WRITES: usize = 16;
 
-/// How many evaluations of conditions are under way at once: each takes 35 MiB at the most.
+/// How many conditions are evaluated at once: each evaluation takes at most 35 MiB.
 const PARALLEL_CONDITIONS: usize = 2;
 
-/// What carrying out the actions has brought.
+/// The outcome of carrying out a decision.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What is known now that the watches do not say, or do not say yet.
+    /// The results that the watches do not deliver, or not yet.
     pub learned: Vec<Learned>,
-    /// What could not be done; the target is to be looked at again after a while.
+    /// The failed actions; the target is decided on again after a while.
     pub errors: Vec<PerformError>,
-    /// The same of what schedules asked for: no execution waits for that.
+    /// The failed actions of schedules: no execution waits for them.
     pub of_schedules: Vec<PerformError>,
-    /// The tasks whose requests failed.
+    /// The actions whose requests failed.
     pub failed: Vec<Mark>,
-    /// The tasks whose writes were accepted and changed nothing.
+    /// The actions whose writes were accepted and changed nothing.
     pub ignored: Vec<Mark>,
 }
 
-/// Something that a write or a live read has brought to light.
+/// A result of a write or a live read.
 #[derive(Debug)]
 pub enum Learned {
     /// A write of ours, which the watch must deliver before the next decision.
     Expect(Expected),
     /// A create that was refused for good.
     Refused {
-        /// Whose run it was to be.
+        /// The execution.
         execution: Uid,
-        /// For which attempt, where the execution is Running.
+        /// The attempt, if the execution is Running.
         attempt: Option<u32>,
         /// Why.
         refusal: Refusal,
     },
-    /// A run was deleted, as it could not be released in time.
+    /// A run was deleted because it could not be released in time.
     Unreleased(Uid),
-    /// A number that an object has taken which is no run of the chain.
+    /// An object that is no run of the chain has this number.
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
-    /// What a live look at a run has found, and whether nothing unfinished was left of it.
+    /// The findings about a run, and whether nothing unfinished was left of it.
     Looked(Uid, Box<Findings>, bool),
-    /// What the conditions of a retry policy have said of an attempt of this execution.
+    /// The answers of a retry policy's conditions about an attempt of this execution.
     Answered {
-        /// Whose policy.
+        /// The execution with the policy.
         execution: Uid,
-        /// Of which attempt.
+        /// The attempt.
         attempt: u32,
-        /// What they have said.
+        /// The answers.
         answers: Box<Answers>,
     },
-    /// What a live read has found of an execution that no watch delivers.
+    /// The result of reading an execution live that no watch delivers.
     OwnerRead(Uid, Box<Elsewhere>),
-    /// A write to this execution or schedule was answered, and told of.
+    /// A write to this execution or schedule was answered, and announced.
     Told(Uid),
-    /// What a live read has found of an object whose write is awaited.
+    /// The result of reading an object live whose write is awaited.
     Read(Expected, Live),
     /// A child of this schedule that the API server has refused for good.
     ChildRefused(Uid, RefusedChild),
     /// The evidence for a triage of this schedule.
     Gathered(Uid, Box<Gathered>),
-    /// What the analyst of this schedule has said.
+    /// The answer of the analyst of this schedule.
     Heard(Uid, Box<Heard>),
-    /// It has been told that steps of a run have run again.
+    /// It was announced that steps of a run have run again.
     ReplayTold(Uid),
-    /// It has been told that Tekton does not answer the request to stop this run.
+    /// It was announced that Tekton does not answer the request to stop this run.
     CancelTold(Uid),
-    /// It has been said that the target does not drain.
+    /// It was announced that the target does not drain.
     DrainWarned,
-    /// A status was accepted, and nothing of it was stored that was not there before.
+    /// A status was accepted, and nothing new of it was stored.
     NothingStored,
 }
 
 /// Why an action was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum PerformError {
-    /// The precondition of a write no longer holds: somebody else was faster, and the watch will say who.
+    /// The precondition of a write no longer holds: somebody else was faster, and the watch will deliver the change.
     #[error("{what} has changed since the decision")]
     Changed {
-        /// Which object.
+        /// The object.
         what: String,
     },
-    /// A live read does not confirm the fact that a write rests on.
+    /// A live read does not confirm the fact that a write depends on.
     #[error("{what}, so the view is behind")]
     Refuted {
         /// What the read found.
@@ -147,9 +147,9 @@ pub enum PerformError {
          wfe-operator crd | kubectl apply -f -"
     )]
     Dropped {
-        /// Of which object.
+        /// The object.
         what: String,
-        /// Which fields.
+        /// The fields.
         fields: String,
     },
     /// The request failed.
@@ -160,19 +160,19 @@ pub enum PerformError {
         /// How it failed.
         #[source]
         source: CallError,
-        /// What there is to tell, should it have happened after all.
+        /// The announcement of the write, which may have happened.
         untold: Option<Box<Telling>>,
     },
 }
 
 impl PerformError {
-    /// Returns the operator's own trouble, where that is what keeps the decision from being carried out.
+    /// Returns the operator's own trouble, if that prevents carrying out the decision.
     #[must_use]
     pub fn own_trouble(&self) -> Option<OwnTrouble> {
         self.trouble()?.own()
     }
 
-    /// Returns what keeps the decision from being carried out, where a request failed.
+    /// Returns what prevents carrying out the decision, if a request failed.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
         let kind = match self {
@@ -187,7 +187,7 @@ impl PerformError {
         Some(Trouble { kind, words: self.to_string().into() })
     }
 
-    /// Adds what there is to tell, should the write have happened after all.
+    /// Adds the announcement of the write, if it may have happened.
     fn with_untold(self, telling: Telling) -> Self {
         match self {
             Self::Call { what, source, .. } if source.is_in_doubt() => {
@@ -197,7 +197,7 @@ impl PerformError {
         }
     }
 
-    /// Takes out what there is to tell, should the write have happened after all.
+    /// Takes the announcement out of a write that may have happened.
     pub fn take_untold(&mut self) -> Option<Telling> {
         match self {
             Self::Call { untold, .. } => untold.take().map(|telling| *telling),
@@ -229,7 +229,7 @@ impl PerformError {
     }
 }
 
-/// What one write has brought, and why it failed, where it did.
+/// The results of one write, and why it failed, if it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
 pub use schedules::ChildCreation;
@@ -247,7 +247,7 @@ pub struct Performer {
     crds: Crds,
     metrics: Metrics,
     events: Events,
-    /// The turns to evaluate conditions.
+    /// Limits how many conditions are evaluated at once.
     asking: Arc<Semaphore>,
 }
 
@@ -264,18 +264,18 @@ impl Performer {
         self.cluster.pace()
     }
 
-    /// Returns the same performer, whose requests wait for places of this lane.
+    /// Returns the same performer, whose requests use the places of this lane.
     #[must_use]
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { cluster: self.cluster.in_lane(lane), ..self }
     }
 
-    /// Tells people something that follows from no write.
+    /// Announces something that follows from no write.
     pub fn announce(&self, announcement: Announcement) {
         self.events.announce(announcement);
     }
 
-    /// Carries out one decision. The tasks are independent of each other, and so is their failure.
+    /// Carries out one decision. Its actions are independent, and so are their failures.
     pub async fn perform(self, work: Work) -> (Key, Report) {
         let Work { key, common, tasks } = work;
         let common = Arc::new(common);
@@ -329,7 +329,7 @@ impl Performer {
     }
 }
 
-/// Shows a target in logs, also one that cannot be read.
+/// Displays a target in logs, also one that cannot be read.
 struct Shown<'a>(Option<&'a TargetName>);
 
 impl std::fmt::Display for Shown<'_> {
@@ -349,7 +349,7 @@ fn call(what: String, source: CallError) -> PerformError {
     PerformError::Call { what, source, untold: None }
 }
 
-/// 404 and 409 say that the object is not what the decision saw; anything else is a failed request.
+/// 404 and 409 mean that the object differs from what the decision saw; anything else is a failed request.
 fn changed_or_call(error: CallError, what: String, verb: &str) -> PerformError {
     match error.code() {
         404 | 409 => PerformError::Changed { what },
@@ -357,13 +357,13 @@ fn changed_or_call(error: CallError, what: String, verb: &str) -> PerformError {
     }
 }
 
-/// Asks for the deletion of an object that is still as it was seen: its uid and its version say so.
+/// Requests the deletion of an object with this uid and version.
 fn if_unchanged(uid: &Uid, version: &Version) -> DeleteParams {
     let (uid, resource_version) = (Some(uid.to_string()), Some(version.as_str().to_owned()));
     DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::background() }
 }
 
-/// What a deletion leads to: the object goes, or somebody's finalizer holds it for a while.
+/// Returns what to await after a deletion: the object goes, or a finalizer holds it for a while.
 fn deleted(object: Written, leaving: Option<&DynamicObject>) -> Vec<Learned> {
     match leaving {
         Some(leaving) => expect_object(object.kind, leaving),

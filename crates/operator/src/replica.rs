@@ -1,7 +1,7 @@
-//! One replica: what of the process talks to the API server, put together from values.
+//! One replica: the parts of the process that talk to the API server, made from values.
 //!
-//! It knows no signals, no listeners, no command line, and has neither a clock nor randomness of its own: [`run`]
-//! starts it in a process, and a simulation starts several in virtual time.
+//! It has no signals, no listeners, no command line, no clock and no randomness of its own: [`run`] starts it in a
+//! process, and a simulation starts several in virtual time.
 //!
 //! [`run`]: crate::run
 
@@ -32,18 +32,18 @@ use crate::metrics::Metrics;
 use crate::perform::Performer;
 use crate::process::parts::Parts;
 
-/// How many deliveries may wait for the engine; then the watches wait, and with them the API server's stream.
+/// How many deliveries may wait for the engine. Then the watches wait, and with them the API server's stream.
 const DELIVERIES: usize = 1024;
 /// How long the last events may take at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
-/// The parts of a replica that are stopped in an order.
+/// The names of the parts that are stopped in order.
 const ENGINE: &str = "the engine";
 const EVENT_WRITER: &str = "the writer of events";
 const FOLLOWER: &str = "the follower of the ConfigMap";
 const ELECTION: &str = "the election";
 
-/// What a replica is made of.
+/// The parts of a replica.
 pub struct Setup {
     /// The API server, with the execution namespace that is in force.
     pub cluster: Cluster,
@@ -57,21 +57,21 @@ pub struct Setup {
     pub max_staleness: Duration,
     /// The wall clock.
     pub clock: Clock,
-    /// What else is in force; it changes.
+    /// The rest of the configuration in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
-    /// What is known of the CRDs.
+    /// The state of the CRDs.
     pub crds: Crds,
-    /// What is known of the policies that guard what a person sets; it changes.
+    /// The state of the policies that guard clearances and cancellations; it changes.
     pub guard: watch::Receiver<Guard>,
     /// Whether this replica leads.
     pub leadership: Leadership,
-    /// Where it counts.
+    /// Its counters.
     pub metrics: Metrics,
-    /// Where it says whether it is alive and ready.
+    /// Its liveness and readiness.
     pub health: Health,
-    /// Where its watches are heard.
+    /// When each watch was last heard.
     pub hearing: Hearing,
-    /// Who is shown each decision, where somebody is.
+    /// The observer of each decision, if there is one.
     pub witness: Option<Witness>,
 }
 
@@ -81,7 +81,7 @@ pub struct Candidacy {
     pub namespace: String,
     /// Its name.
     pub lease: String,
-    /// What no other replica is called.
+    /// A name that no other replica has.
     pub identity: String,
     /// The times of the election.
     pub timing: Timing,
@@ -99,7 +99,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts it, beside the parts of the process that run already.
+    /// Starts it, beside the running parts of the process.
     #[must_use]
     pub fn start(setup: Setup, mut parts: Parts) -> Self {
         let Setup { cluster, config, clock, crds, leadership, metrics, health, hearing, .. } = setup;
@@ -149,14 +149,14 @@ impl Replica {
         Self { parts, events: Some(events), follower: None, stop, let_go }
     }
 
-    /// Starts what follows the `ConfigMap`, which announces events as the engine does.
+    /// Starts the part that follows the `ConfigMap`, which announces events as the engine does.
     pub fn follow<F: Future<Output = ()> + Send + 'static>(&mut self, follow: impl FnOnce(Events) -> F) {
         if let Some(events) = self.events.take() {
             self.follower = Some(self.parts.spawn(FOLLOWER, endless(follow(events))));
         }
     }
 
-    /// Waits until a part has ended that must not, and returns why it did.
+    /// Waits until a part has ended that must not end, and returns why it did.
     ///
     /// # Cancellation
     /// Safe.
@@ -172,7 +172,7 @@ impl Replica {
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let _ = self.stop.send(true); // an engine that has ended hears nothing
         let stopped = self.parts.join(ENGINE).await;
-        // The writer of events ends when the last of those who announce events has.
+        // The writer of events ends with the last sender of events.
         self.events = None;
         if let Some(follower) = &self.follower {
             follower.abort();
@@ -187,16 +187,16 @@ impl Replica {
     }
 }
 
-/// Makes a part that returns nothing one that cannot fail.
+/// Turns a part that returns nothing into one that cannot fail.
 async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
     part.await;
     Ok(())
 }
 
-/// Lets a part that delivers to the engine end only while the engine is there.
+/// Lets a part that delivers to the engine end only while the engine exists.
 ///
-/// An engine that fails drops its end of the channel before its error is known. The watches end by that, and what a
-/// person must read is the engine's error.
+/// An engine that fails drops its end of the channel before its error is known. That ends the watches, but a person
+/// must read the engine's error.
 async fn behind<T>(deliveries: mpsc::Sender<T>, part: impl Future<Output = ()>) {
     part.await;
     if deliveries.is_closed() {

@@ -34,10 +34,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs the operator.
 ///
 /// # Errors
-/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken, a configuration that cannot
-/// be used.
+/// What keeps it from starting: no cluster, a bad certificate, a port in use, a configuration that cannot be used.
 pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
-    // First: from here on no signal is lost.
+    // First, so that no signal is lost from here on.
     let mut stop_signals = StopSignals::install()?;
     args.policy().context("the flags cannot be used")?;
     let timing = args.lease.timing().map_err(anyhow::Error::msg).context("the flags cannot be used")?;
@@ -134,7 +133,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the cluster, and has every request say who makes it.
+/// Finds the cluster, and sets the user agent of every request.
 async fn find_cluster(identity: &str, watch_namespace: &str) -> anyhow::Result<Config> {
     let mut config = Config::infer()
         .await

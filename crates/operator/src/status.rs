@@ -1,4 +1,4 @@
-//! Renders what was decided into the status of a `WorkflowExecution`: the fields that change, and all conditions.
+//! Renders a decision into the status of a `WorkflowExecution`: the fields that change, and all conditions.
 
 mod after;
 mod attempts;
@@ -36,7 +36,7 @@ pub(crate) use attempts::delay_text;
 pub use end::{redact, skipped};
 pub use schedule::schedule;
 
-/// The execution that a status is about, as far as it is needed here.
+/// The execution whose status is rendered, with the fields that this needs.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// `metadata.generation`.
@@ -45,25 +45,25 @@ pub struct Subject {
     pub workflow_id: Box<str>,
     /// Whether it is Running, so that it holds the target.
     pub is_running: bool,
-    /// When it was committed to its run, where it is Running.
+    /// When it was committed to its run, if it is Running.
     pub started_at: Option<Time>,
-    /// The run that it is committed to, where it is Running.
+    /// The run that it is committed to, if it is Running.
     pub run: Option<RunId>,
-    /// The number of that run, where its status lost the name of the run.
+    /// The number of that run, if its status lost the name of the run.
     pub found_run: Option<RunNumber>,
-    /// The proof on record that a step of it ran, where it is Running.
+    /// The recorded proof that a step of it ran, if it is Running.
     pub proof: Option<Box<Proof>>,
-    /// Its retry policy with its attempts, where it has one and has not ended.
+    /// Its retry policy with its attempts, if it has one and has not ended.
     pub retry: Option<Box<Retry>>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
-    /// Whether it analyses why others failed: then it blocks nobody.
+    /// Whether it is an analysis of a triage: then it blocks nobody.
     pub analyses: bool,
-    /// What its status says where no policy guarded its cancellation.
+    /// The condition `Unguarded` of its cancellation, if it has one.
     pub unguarded: Option<Unguarded>,
     /// The names of parameters that the pipeline of its run does not declare.
     pub undeclared: Box<[Box<str>]>,
-    /// What no text may quote that leaves it, until all is told of it.
+    /// The redaction of its texts, until everything about it is announced.
     pub redaction: Option<Arc<Redaction>>,
 }
 
@@ -76,7 +76,7 @@ impl Subject {
     }
 }
 
-/// Renders what a write says. `kept` are the conditions that the status has now, where the write keeps them.
+/// Renders a write. `kept` are the present conditions, if the write keeps them.
 #[must_use]
 pub fn says(
     target: Option<&TargetName>,
@@ -118,7 +118,7 @@ pub fn says(
     keep_unguarded(subject, status, has_counted.then_some(now))
 }
 
-/// Names the run again that a status has lost. Without it the API server would refuse the status.
+/// Adds the run that a status has lost. Without it the API server would refuse the status.
 fn name_found_run(subject: &Subject, status: &mut WorkflowExecutionStatus, execution_namespace: &str) {
     let (Some(number), Some(run)) = (subject.found_run, &subject.run) else { return };
     status.pipeline_run_ref = Some(run_ref(run, execution_namespace));
@@ -146,7 +146,7 @@ fn running(
     conditions.extend(attempts::runs(subject, Some(now)));
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
-        // A later attempt begins nothing anew.
+        // A later attempt does not change the start.
         start_time: (!subject.is_running).then(|| api_time(now)),
         pipeline_run_ref: Some(run_ref(run, execution_namespace)),
         run_sequence: i64::try_from(number).ok(),
@@ -176,7 +176,7 @@ fn going(
         conditions.push(started_condition(subject, now, &Started::Started(*proof.clone())));
     }
     conditions.extend(attempts::runs(subject, None));
-    // A run that is to be examined has failed.
+    // Only a failed run is examined.
     let has_failed = awaits.is_some_and(|awaits| &*awaits.reason == Awaiting::EXAMINING);
     let status = if has_failed { ConditionStatus::False } else { ConditionStatus::Unknown };
     let run_status = run_status(status, doing, "", shown.tasks);
@@ -195,13 +195,13 @@ fn held(subject: &Subject, since: Time, note: &str) -> Condition {
     condition(subject, since, conditions::TARGET_LOCKED, "True", conditions::HELD, note)
 }
 
-/// Renders the proof that is on record, as conditions are written whole.
+/// Renders the recorded proof, because conditions are written whole.
 fn proof_condition(subject: &Subject, now: Time) -> Option<Condition> {
     let proof = subject.proof.as_deref()?;
     Some(started_condition(subject, now, &Started::Started(proof.clone())))
 }
 
-/// Renders the proof that something ran, since when it did, or what else is known at a time.
+/// Renders the proof that something ran, with its time, or the present knowledge.
 fn started_condition(subject: &Subject, at: Time, started: &Started) -> Condition {
     let at = match started {
         Started::Started(proof) => proof.at.unwrap_or(at),
@@ -210,7 +210,7 @@ fn started_condition(subject: &Subject, at: Time, started: &Started) -> Conditio
     condition(subject, at, conditions::STARTED, started.status(), started.reason(), &started.to_string())
 }
 
-/// Renders what an undecided execution waits for, and since when and for how long its run has been tried, where it is.
+/// Renders what an undecided execution waits for, and since when and for how long its run has been tried, if it is.
 fn waiting(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -223,7 +223,7 @@ fn waiting(
     let since = tried.and_then(|tried| now.checked_sub_signed(TimeDelta::from_std(tried).ok()?)).unwrap_or(now);
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
-        // `Succeeded` says it too: the Reason column of `kubectl get` shows the reason of that condition.
+        // In `Succeeded`, too: the Reason column of `kubectl get` shows the reason of that condition.
         conditions: [(SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
             .map(|(type_, status)| condition(subject, since, type_, status, reason, &message))
             .into(),
@@ -275,7 +275,7 @@ fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Optio
 #[cfg(test)]
 mod fits;
 
-/// Renders conditions of which one is new; the others stay as they are, in their places.
+/// Renders conditions with a new one; the others stay as they are, in their places.
 fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(known) => *known = new,

@@ -1,6 +1,6 @@
-//! The circuits, as the engine keeps them up to date and shows them: log, events and metrics.
+//! Keeps the circuits up to date, and shows them: log, events and metrics.
 //!
-//! The index folds them; a follower does so too, and tells nobody.
+//! The index folds them. A follower folds them, too, and announces nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use wfe_view::index::CircuitNews;
 use super::Engine;
 use crate::events::Announcement;
 
-/// How long after an opening that people were told of they are told of the next one of the same circuit (section 13.5).
-/// A registry that answers now and then opens and closes its circuit many times in a minute.
+/// How long after an announced opening the next opening of the same circuit is announced (section 13.5). A flaky
+/// registry opens and closes its circuit many times in a minute.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_mins(10);
-/// How many circuits are remembered so: ten times as many as can be open.
+/// How many circuits are remembered for that: ten times as many as can be open.
 const MOST_TOLD: usize = 1_000;
 
-/// What people were told of circuits. Whoever follows keeps it as well, so that a new leader tells nothing twice.
+/// The announcements of circuits. A follower keeps them as well, so that a new leader announces nothing twice.
 #[derive(Debug, Default)]
 pub(super) struct Told(BTreeMap<Fingerprint, ToldOf>);
 
 #[derive(Clone, Copy, Debug)]
 struct ToldOf {
-    /// When the circuit opened of which they were told.
+    /// When the announced circuit opened.
     opened_at: Time,
-    /// Whether they have not been told of a closing since.
+    /// Whether no closing was announced since.
     is_open: bool,
 }
 
 impl Told {
-    /// Returns whether people are told of this, and notes that they are.
+    /// Returns whether this is announced, and records it.
     fn takes(&mut self, news: &CircuitNews) -> bool {
         match news {
             CircuitNews::Opened(circuit) => {
@@ -62,13 +62,13 @@ impl Told {
 }
 
 impl Engine {
-    /// Takes the policy that is in force for what circuits open by.
+    /// Applies the policy of circuits that is in force.
     pub(super) fn rule_circuits(&mut self) {
         let config = Arc::clone(&self.settings.config.borrow());
         self.index.rule_circuits(&config.policy);
     }
 
-    /// Folds what has happened, and tells what became of the circuits. What they change is dirty then.
+    /// Folds the new events, and announces the changes of circuits. Their targets are marked.
     pub(super) fn settle_circuits(&mut self) {
         let news = self.index.settle_circuits(self.settings.clock.now());
         if self.leads {
@@ -103,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Tells of the circuits as they are when a term begins: whoever led before may not have come to it. Their events
-    /// have names of their own, so what was told is not told twice.
+    /// Announces the state of the circuits at the beginning of a term: the last leader may not have done so. Their
+    /// events have fixed names, so nothing is announced twice.
     pub(super) fn tell_of_circuits(&mut self) {
         self.circuits.show(self.index.circuits());
         let opened = self.index.circuits().open().cloned().map(CircuitNews::Opened);
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// An event needs an object that it is about: without a `ConfigMap` the log alone says it.
+    /// An event needs an object that it is about: without a `ConfigMap` only the log has it.
     fn announce_circuit(&self, news: &CircuitNews) {
         let config = Arc::clone(&self.settings.config.borrow());
         let Some(object) = &config.object else { return };

@@ -1,8 +1,8 @@
-//! The ends of executions that a watch has shown within the last minute.
+//! The ends of executions that a watch has delivered within the last minute.
 //!
-//! A leader that loses its Lease together with the answer to a status write cannot tell of the write any more. Whoever
-//! leads next creates the event of each recent end. The API server accepts only an event that is not there: then the
-//! end is counted, too.
+//! A leader that loses its Lease together with the answer to a status write cannot announce the write any more. The
+//! next leader creates the event of each recent end. The API server accepts only an event that does not exist yet, and
+//! then the end is counted, too.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,18 @@ use wfe_core::Time;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_view::index::{EndShown, ExecutionRecord};
 
-/// How old an end may be when a term begins. A takeover takes fifteen seconds.
+/// How old an end may be at the beginning of a term. A takeover takes fifteen seconds.
 const RECENT: TimeDelta = TimeDelta::seconds(60);
-/// How many are kept: a quarter of the events that may wait to be written, as a new leader has others to write.
+/// How many are kept: a quarter of the events that may wait to be written, because a new leader has other events to
+/// write.
 const MOST: usize = 4096;
 
-/// The recent ends, each with when it was seen or happened.
+/// The recent ends, each with its time.
 #[derive(Debug, Default)]
 pub struct Ends(BTreeMap<Uid, (Time, ExecutionId, EndShown)>);
 
 impl Ends {
-    /// Takes in a version of an execution. Where the version before went on, the end was written just now, whatever
+    /// Takes in a version of an execution. If the version before had not ended, the end was written just now, whatever
     /// time it has.
     pub fn note(&mut self, record: &ExecutionRecord, went_on: bool, now: Time) {
         let Some(end) = record.end.as_deref() else { return };
@@ -33,12 +34,12 @@ impl Ends {
         self.0.insert(id.uid.clone(), (at, id.clone(), end.clone()));
     }
 
-    /// Forgets what is not recent any more.
+    /// Forgets ends that are not recent any more.
     pub fn forget(&mut self, now: Time) {
         self.0.retain(|_, (at, ..)| now - *at <= RECENT);
     }
 
-    /// Takes out what is recent, in the order of the uids.
+    /// Takes the recent ends out, in the order of the uids.
     pub fn take(&mut self, now: Time) -> Vec<(ExecutionId, EndShown)> {
         self.forget(now);
         std::mem::take(&mut self.0).into_values().map(|(_, execution, end)| (execution, end)).collect()

@@ -5,7 +5,7 @@ use wfe_core::name::ExecutionId;
 /// Why the engine refuses to work.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Two execution namespaces would be two locks.
+    /// Two execution namespaces would mean two locks.
     #[error(
         "{execution} is Running on a PipelineRun in another execution namespace than the one this operator was started \
          with; start it with --execution-namespace as before, or wait until that run has ended"

@@ -1,4 +1,4 @@
-//! Which targets are decided on next, and for whom. What is decided is not known here.
+//! Which targets are decided on next, and for which namespace.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Asker, Engine};
 use crate::perform::Performer;
 
 impl Engine {
-    /// Marks the targets that have changed, also by what became of circuits.
+    /// Marks the targets that have changed, also by changes of circuits.
     pub(super) fn mark_dirty(&mut self) {
         self.settle_circuits();
         for key in self.index.take_dirty() {
@@ -21,7 +21,7 @@ impl Engine {
     }
 
     /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
-    /// simulation must be able to repeat what a process did.
+    /// simulation must be able to repeat a play.
     pub(super) fn mark_all(&mut self) {
         let mut keys: Vec<Key> = self.index.keys().cloned().collect();
         keys.sort_unstable();
@@ -40,13 +40,13 @@ impl Engine {
         self.queue.mark_after(key, asker, wait);
     }
 
-    /// Begins to work on a target. Returns the performer whose requests have the places of the namespace that asks.
+    /// Begins to work on a target. Returns the performer whose requests use the places of the namespace that asks.
     pub(super) fn start(&mut self, key: Key) -> Performer {
         let asker = self.asker(&key);
         self.performer.clone().in_lane(self.queue.start(key, asker))
     }
 
-    /// Returns who asks for work on a target: targets are worked on in turn by that (section 17).
+    /// Returns the namespace that asks for work on a target: namespaces take turns (section 17).
     fn asker(&self, key: &Key) -> Asker {
         self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }

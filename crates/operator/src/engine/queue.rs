@@ -1,8 +1,8 @@
 //! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
 //!
-//! Those who ask take turns: each key is asked for by somebody, and whoever has asked for 10,000 delays the one of
-//! another by no more than what is under way. That is less while others ask too ([`Beside`]), in keys and in their
-//! requests ([`Lane`]). Bounded by the number of keys, which is bounded by the index.
+//! The askers (namespaces) take turns. An asker with 10,000 keys delays the single key of another by no more than the
+//! work under way. While others ask, too, that work is limited further ([`Beside`]), in keys and in their requests
+//! ([`Lane`]). The number of keys is limited by the index.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
@@ -16,54 +16,54 @@ use tokio_util::time::{DelayQueue, delay_queue};
 use crate::cluster::lane::{Beside, Lane, MOST};
 use crate::cluster::pace::Pace;
 
-/// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
-/// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
+/// The farthest timer: it goes off then, and the key is marked again with its real time. A queue of timers panics
+/// beyond some two years, and statuses hold times as far as the year 9999. A look every hour costs nothing, and notices
 /// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
-/// After work was begun for another than before, everybody has the share of those who ask beside others for so long.
-/// Whoever asks once often asks again soon, and does not wait behind a crowd then.
+/// For how long all askers are limited after work has begun for another asker than before. An asker that asks once
+/// often asks again soon, and then does not wait behind a crowd.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
-/// Who has asked for so many keys or fewer, and for no more requests, goes before all who have asked for more.
+/// An asker with at most this many keys, and no more requests, goes before all askers with more.
 const FEW: u32 = 2;
 
-/// How many keys are being worked on for one of those who ask.
+/// The work under way for one asker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u32,
-    /// Of which so many do not hang: each request that hangs counts as a work. What hangs fills no place beside others:
-    /// else a namespace that has one place would stand still behind it.
+    /// How many of them do not hang; each hanging request counts as one. Hanging work fills no place beside others:
+    /// otherwise a namespace with one place would stand still behind it.
     lately: u32,
-    /// Whether it asks for more than a few, in keys or in requests.
+    /// Whether it has more than a few keys or requests.
     is_crowd: bool,
 }
 
-/// The queue of keys `K`, asked for by `A`.
+/// The queue of keys `K` of askers `A`.
 #[derive(Debug)]
 pub struct Queue<K, A> {
     ready: Turns<K, A>,
     queued: HashSet<K>,
-    /// What is being worked on, and for whom.
+    /// The keys that are being worked on, with their askers.
     busy: HashMap<K, A>,
-    /// The requests of all works of each of those.
+    /// The requests of all work of each asker.
     lanes: HashMap<A, Lane>,
     pace: Pace,
-    /// For whom work was begun last.
+    /// The asker whose work began last.
     latest: Option<A>,
-    /// Until when everybody has the share of those who ask beside others.
+    /// Until when all askers are limited.
     shared_until: Option<Instant>,
-    /// Marked while it was busy: ready again as soon as it is done.
+    /// Keys that were marked while they were worked on: ready again as soon as that is done.
     again: HashMap<K, A>,
     timers: DelayQueue<(K, A)>,
     timer_of: HashMap<K, delay_queue::Key>,
 }
 
-/// The keys that are ready, in a line for each of those who ask.
+/// The ready keys, in a line for each asker.
 #[derive(Debug)]
 struct Turns<K, A> {
     lines: HashMap<A, VecDeque<K>>,
-    /// Who has a line, in the order of their turns.
+    /// The askers with a line, in the order of their turns.
     turns: VecDeque<A>,
 }
 
@@ -76,12 +76,12 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
         line.push_back(key);
     }
 
-    /// Counts the keys that are ready for one of those who ask.
+    /// Counts the ready keys of an asker.
     fn count(&self, asker: &A) -> u32 {
         u32::try_from(self.lines.get(asker).map_or(0, VecDeque::len)).unwrap_or(u32::MAX)
     }
 
-    /// Takes the first key of who has the turn at this place; whoever has more stands behind all others then.
+    /// Takes the first key of the asker at this position. An asker with more keys then goes behind all others.
     fn take(&mut self, place: usize) -> Option<K> {
         let asker = self.turns.remove(place)?;
         let line = self.lines.get_mut(&asker)?;
@@ -101,7 +101,7 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
 }
 
 impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
-    /// Makes an empty queue. Beside others it hands out as many keys at once for one of those who ask as it has places.
+    /// Makes an empty queue. Beside others, an asker gets as many keys at once as it has places.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Asks for a key to be looked at as soon as possible.
+    /// Asks for a key as soon as possible.
     pub fn mark(&mut self, key: K, asker: A) {
         if self.busy.contains_key(&key) {
             self.again.insert(key, asker);
@@ -127,8 +127,8 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Asks for a key to be looked at after a while, an hour at the most. A key has one timer, and the earliest call
-    /// counts: whoever looks then asks again for what is still to come.
+    /// Asks for a key after a while, at most an hour. A key has one timer, and the earliest call counts: the decision
+    /// then asks again for later times.
     pub fn mark_after(&mut self, key: K, asker: A, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
@@ -141,7 +141,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Forgets all that were asked for, but for those that are being worked on.
+    /// Forgets all keys except those that are being worked on.
     pub fn clear(&mut self) {
         self.ready.clear();
         self.queued.clear();
@@ -150,14 +150,14 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.timer_of.clear();
     }
 
-    /// Waits for the next key that is due and takes it out. It is not busy until [`start`](Self::start) says so.
+    /// Waits for the next due key and takes it out. It is not busy until [`start`](Self::start) is called.
     ///
     /// # Cancellation
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
-            // What is due stands before what is marked from now on: of many schedules that are due at one moment, the
-            // last makes its child before the first children are looked at.
+            // Due timers come before keys that are marked from now on: if many schedules are due at one moment, the
+            // last makes its child before the first children are decided on.
             while let Some(Some(expired)) = poll_fn(|context| self.timers.poll_expired(context)).now_or_never() {
                 self.take_expired(expired);
             }
@@ -180,7 +180,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.mark(key, asker);
     }
 
-    /// Records that a key is being worked on, and for whom: marks are kept until it is done. Returns the lane for all
+    /// Records that a key is being worked on, and for whom; marks are kept until it is done. Returns the lane for all
     /// requests of the work.
     pub fn start(&mut self, key: K, asker: A) -> Lane {
         if self.latest.as_ref().is_some_and(|latest| *latest != asker) {
@@ -206,7 +206,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.share_out();
     }
 
-    /// Takes out the next key of somebody who has not all that he may have. One place everybody has.
+    /// Takes the next key of an asker that is below its limit. Every asker has at least one place.
     fn take(&mut self) -> Option<K> {
         let shares = self.share_out();
         let may = |asker: &A| {
@@ -218,11 +218,10 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.ready.take(place)
     }
 
-    /// Records in each lane for whom it has to leave room. Returns that, with what is being worked on for each of those
-    /// who ask.
+    /// Sets the limits of each lane. Returns them, with the work under way for each asker.
     fn share_out(&self) -> BTreeMap<A, (Share, Beside)> {
         let now = Instant::now();
-        // In order, so that those who wait are woken in the same order every time.
+        // In order, so that waiting requests are woken in the same order every time.
         let mut shares: BTreeMap<A, (Share, Beside)> = BTreeMap::new();
         for asker in self.busy.values() {
             shares.entry(asker.clone()).or_default().0.all += 1;

@@ -1,4 +1,4 @@
-//! What becomes of what was performed: what was learned goes into the view, and what failed is tried again later.
+//! The outcome of the work on a target: the results go into the view, and failed actions are tried again later.
 
 use std::time::Duration;
 
@@ -12,35 +12,36 @@ use wfe_view::index::Key;
 use super::Engine;
 use crate::perform::{Learned, PerformError, Report};
 
-/// How fast a target is looked at again after an action that could not be performed.
+/// How fast a target is decided on again after an action failed.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 
-/// For how long a write that was accepted and changed nothing is not made again. The CRD lacks a field, which takes a
-/// person to repair; until then each would be as idle as the last.
+/// For how long a write that was accepted and changed nothing is not repeated. The CRD lacks a field, which a person
+/// must repair; until then each repetition would change nothing, too.
 const IGNORED_FOR: Duration = Duration::from_mins(10);
 
-/// How often in a row a target's actions could not be performed.
+/// How often in a row the actions of a target failed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures {
     pub(super) count: u32,
-    /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
-    /// what the watches bring is what is waited for.
+    /// The actions that are not tried again before a time, whatever the watches deliver. None if only a precondition
+    /// failed: then the next delivery of a watch is awaited.
     pub(super) held: Option<(Instant, Held)>,
-    /// The operator's own trouble that is in the way of them, where one is.
+    /// The operator's own trouble behind the failures, if there is one.
     pub(super) own: Option<OwnTrouble>,
 }
 
-/// What of a target waits after a failure.
+/// The actions of a target that wait after a failure.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
-    /// Nobody knows what failed.
+    /// All: it is unknown what failed.
     Everything,
-    /// What does these. The rest of a decision goes on: what lacks a right holds up nothing else.
+    /// The actions with these marks. The rest of a decision is carried out: an action that lacks a right delays no
+    /// other.
     These(Vec<Mark>),
 }
 
 impl Engine {
-    /// Takes out of a decision what was accepted a while ago and changed nothing.
+    /// Removes the actions from a decision that were accepted a while ago and changed nothing.
     pub(super) fn leave_ignored(&mut self, key: &Key, decision: &mut Decision) {
         let Some(ignored) = self.ignored.get_mut(key) else { return };
         ignored.retain(|(_, until)| *until > Instant::now());
@@ -50,15 +51,15 @@ impl Engine {
         }
     }
 
-    /// Returns what of a target is not tried again now, and for how long.
+    /// Returns the actions of a target that are not tried again now, and for how long.
     pub(super) fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
         let (until, held) = self.failures.get(key)?.held.as_ref()?;
         let wait = until.saturating_duration_since(Instant::now());
         (!wait.is_zero()).then_some((wait, held))
     }
 
-    /// Takes in what was learned. Returns whether the next decision may be another one: all was done, and something was
-    /// learned of it. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
+    /// Takes in the outcome of the work. Returns whether the next decision may differ: everything was done, and there
+    /// was a result. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
     pub(super) fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
         let learned_something = !report.learned.is_empty();
         let until = Instant::now() + IGNORED_FOR;
@@ -148,7 +149,7 @@ impl Engine {
         false
     }
 
-    /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
+    /// Marks a target after a while, or sooner if only a precondition failed and a watch delivers something.
     pub(super) fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
         let before = self.held(key).map(|(_, held)| held.clone());
         let failures = self.failures.entry(key.clone()).or_default();
@@ -169,7 +170,7 @@ impl Engine {
     }
 }
 
-/// Returns what a person has to know first: the operator's own trouble, or else any other.
+/// Returns the error that a person must know first: the operator's own trouble, or else any other.
 fn first_to_know(errors: &[PerformError]) -> Option<&PerformError> {
     let mut calls = errors.iter().filter(|error| error.trouble().is_some());
     calls.clone().find(|error| error.own_trouble().is_some()).or_else(|| calls.next())

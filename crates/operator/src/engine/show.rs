@@ -1,4 +1,4 @@
-//! What the engine shows of itself: metrics, health, and the lines of the log about pauses.
+//! The engine's own metrics and health, and the log lines about pauses.
 
 use wfe_core::trouble::OwnCause;
 use wfe_view::index::Kind;
@@ -11,13 +11,13 @@ impl Engine {
         self.metrics.load(self.queue.depth(), self.performer.pace().places(), self.index.len(), self.index.is_synced());
         self.show_pauses();
         self.hear_schedules();
-        // What a process knew when it led says nothing any more.
+        // What a process knew when it led is out of date.
         let own = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.own.as_ref());
         self.health.own_trouble(own().count(), own().next());
-        // Each decision shows which failed runs cannot be examined.
+        // The decisions count failed runs that cannot be examined.
         for cause in OwnCause::ALL.into_iter().filter(|cause| *cause != OwnCause::CannotExamine) {
             let waiting = own().filter(|trouble| trouble.cause == cause).count();
-            // Every target waits for the CRD, and whoever makes the first one will.
+            // Every target waits for the CRD, and so will the first one.
             let unfit = if cause == OwnCause::CrdLacksFields && self.is_unfit() { self.index.len().max(1) } else { 0 };
             self.metrics.own_trouble(cause, waiting.max(unfit));
         }
@@ -26,7 +26,7 @@ impl Engine {
         }
     }
 
-    /// Shows what is paused, and logs when the pause of everything begins or ends.
+    /// Shows which namespaces are paused, and logs when the pause of everything begins or ends.
     pub(super) fn show_pauses(&mut self) {
         let paused_by = self.settings.config.borrow().policy.paused_by.clone();
         let namespaces = self.index.paused_namespaces();

@@ -1,4 +1,4 @@
-//! What the engine sees: what its watches deliver goes into the view, and whether the view can be trusted.
+//! Takes in the deliveries of the watches, and knows whether the view can be trusted.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cluster::crds::Fitness;
 use crate::events::Announcement;
 
 impl Engine {
-    /// Takes in what a watch has delivered.
+    /// Takes in a delivery of a watch.
     pub(super) fn apply(&mut self, delivery: Delivery) {
         match &delivery {
             Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
@@ -51,7 +51,7 @@ impl Engine {
         self.index.apply(delivery, self.settings.clock.now());
     }
 
-    /// All is known now that there is to know: may this process work on it?
+    /// Checks, once the view is complete, whether this process may work on it.
     pub(super) fn begin(&mut self) -> Result<(), EngineError> {
         tracing::info!(targets = self.index.len(), "caches synced");
         self.show();
@@ -62,7 +62,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells of the ends of the last minute that whoever led before may not have told.
+    /// Announces the ends of the last minute that the last leader may not have announced.
     pub(super) fn tell_of_ends(&mut self) {
         if self.leads && self.index.is_synced() {
             for (execution, end) in self.ends.take(self.settings.clock.now()) {
@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing
-    /// else is held back.
+    /// Checks whether the watch of schedules works. If it does not, schedules make no executions, and nothing else is
+    /// delayed.
     pub(super) fn hear_schedules(&mut self) {
         let silence = self.hearing.silence(Kind::Schedule);
         let silent = || (silence > self.settings.max_staleness).then(|| silent(Kind::Schedule, silence));
@@ -82,18 +82,18 @@ impl Engine {
         self.mark_dirty();
     }
 
-    /// Returns which watch has been silent for so long that its view is not trusted any more, where one has.
+    /// Returns the watch that has been silent for so long that its view is not trusted any more, if one has.
     pub(super) fn stale(&self) -> Option<String> {
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness).then(|| silent(kind, silence))
     }
 
-    /// Returns whether the CRD of executions lacks a field that decisions rest on: then nothing is decided at all.
+    /// Returns whether the CRD of executions lacks a field that decisions depend on: then nothing is decided at all.
     pub(super) fn is_unfit(&self) -> bool {
         matches!(*self.settings.fitness.borrow(), Fitness::Unfit(_))
     }
 
-    /// Why no view can be trusted now, where that is so.
+    /// Returns why the view cannot be trusted now, if so.
     pub(super) fn blind(&self) -> Option<String> {
         if !self.index.is_synced() {
             let why = self.health.failing();

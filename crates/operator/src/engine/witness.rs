@@ -1,4 +1,4 @@
-//! Shows each decision to somebody who judges it, with what it was made on. A product has none.
+//! Shows each decision to an observer that judges it, in tests. A product has none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use wfe_core::action::Decision;
 use wfe_core::policy::Policy;
 use wfe_core::target::Target;
 
-/// A decision on a target that was seen whole.
+/// A decision on a complete view of a target.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided<'a> {
-    /// What it was made on.
+    /// The target that was decided on.
     pub target: &'a Target,
-    /// By what.
+    /// The policy.
     pub policy: &'a Policy,
-    /// When, by the clock of the replica.
+    /// The time, by the clock of the replica.
     pub now: Time,
     /// What was decided.
     pub decision: &'a Decision,
 }
 
-/// Who is shown each decision. Cheap to clone.
+/// The observer of each decision. Cheap to clone.
 #[derive(Clone)]
 pub struct Witness(Arc<dyn Fn(Decided<'_>) + Send + Sync>);
 
 impl Witness {
-    /// Makes one of a function.
+    /// Makes one from a function.
     #[must_use]
     pub fn new(witness: impl Fn(Decided<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(witness))

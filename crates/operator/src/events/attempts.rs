@@ -1,5 +1,5 @@
-//! The events about attempts of an execution with a retry policy. One write tells several of them, in an order that
-//! their times show.
+//! The events about attempts of an execution with a retry policy. One write has several of them, and their times show
+//! the order.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ pub struct FailedAttempt {
     pub attempt: u32,
     /// How many there are at the most.
     pub of: u32,
-    /// Its run; none where the create of it was refused.
+    /// Its run; none if its creation was refused.
     pub run: Option<RunId>,
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
     /// What happened.
     pub error: Box<str>,
@@ -36,7 +36,7 @@ impl Announcement {
         Self { run: run.clone(), warning: true, ..event }.of_attempt(*attempt, 0)
     }
 
-    /// It is tried again.
+    /// There is another attempt.
     #[must_use]
     pub fn step_retry(execution: &ExecutionId, failed: &FailedAttempt, delay: Duration, not_before: Time) -> Self {
         let FailedAttempt { attempt, of, reason, error, .. } = failed;
@@ -48,7 +48,7 @@ impl Announcement {
         Self::normal(execution, "StepRetry", "Retry", note).of_attempt(*attempt, 1)
     }
 
-    /// It would have been tried again, and all attempts are used up.
+    /// There would be another attempt, but all are used up.
     #[must_use]
     pub fn step_retry_exhausted(execution: &ExecutionId, tried: &Tried) -> Self {
         let Tried { attempt, of, .. } = tried;
@@ -57,7 +57,7 @@ impl Announcement {
         Self { warning: true, ..event }.of_attempt(*attempt, 1)
     }
 
-    /// It is not tried again.
+    /// There is no other attempt.
     #[must_use]
     pub fn step_failed_terminal(execution: &ExecutionId, tried: &Tried) -> Self {
         let Tried { attempt, of, stop, .. } = tried;
@@ -66,7 +66,7 @@ impl Announcement {
         Self { warning: true, ..event }.of_attempt(*attempt, 2)
     }
 
-    /// Names the attempt that it is about, and its place among the events of one write.
+    /// Sets the attempt, and the position among the events of one write.
     fn of_attempt(self, attempt: u32, place: u8) -> Self {
         Self { attempt: Some(attempt), place, ..self }
     }

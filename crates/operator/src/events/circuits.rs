@@ -1,4 +1,4 @@
-//! The events about circuits, on the `ConfigMap` that says when they open (section 13.7).
+//! The events about circuits, on the `ConfigMap` with their settings (section 13.7).
 
 use wfe_core::Time;
 use wfe_core::circuit::{ClosedCircuit, OpenCircuit};
@@ -41,7 +41,7 @@ impl Announcement {
     }
 }
 
-/// One circuit of one opening: several replicas, and one before and after a restart, tell of it once.
+/// One opening of a circuit: several replicas, and the processes before and after a restart, announce it once.
 fn about(config: &ConfigObject, fingerprint: &Fingerprint, opened_at: Time) -> About {
     About::Circuit(config.clone(), format!("{:08x}-{}", fingerprint.number(), opened_at.timestamp()))
 }

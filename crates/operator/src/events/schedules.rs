@@ -1,4 +1,4 @@
-//! The events about a schedule (section 13.7): never on the plain path.
+//! The events about a schedule (section 13.7): none while it runs as planned.
 
 use wfe_core::Time;
 use wfe_core::name::ScheduleId;
@@ -21,11 +21,11 @@ impl Announcement {
         Self { warning: true, ..Self::normal(about, "SlotsMissed", "Plan", note) }
     }
 
-    /// Something keeps it from running. `version` is that of the status that said nothing of it.
+    /// Something keeps it from running. `version` is that of the last status without this hold.
     #[must_use]
     pub fn held(schedule: &ScheduleId, version: &str, by: HeldBy, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
-        // Somebody has to do something before it runs again.
+        // A person must act before it runs again.
         let warning = matches!(by, HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries | HeldBy::TriagePaused);
         Self { warning, ..Self::normal(about, "Held", "Hold", format!("{}: {message}", by.as_str())) }
     }
@@ -37,7 +37,7 @@ impl Announcement {
         Self::normal(about, "Released", "Release", format!("it is not held any more ({})", was.as_str()))
     }
 
-    /// Its spec cannot be used. `version` is that of the status that did not say so.
+    /// Its spec cannot be used. `version` is that of the last status without this reason.
     #[must_use]
     pub fn invalid_spec(schedule: &ScheduleId, version: &str, why: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
@@ -45,7 +45,7 @@ impl Announcement {
         Self { warning: true, ..Self::normal(about, "InvalidSpec", "Plan", note) }
     }
 
-    /// The API server will not have its child.
+    /// The API server refuses its child.
     #[must_use]
     pub fn child_refused(schedule: &ScheduleId, slot: Time, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), slot.timestamp().to_string());
@@ -54,7 +54,7 @@ impl Announcement {
         Self { warning: true, ..Self::normal(about, "ChildRefused", "Create", note) }
     }
 
-    /// What keeps failing was analysed, or there is no verdict.
+    /// A triage has a verdict, or there is none.
     #[must_use]
     pub fn triaged(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = match triage.verdict {
@@ -72,21 +72,21 @@ impl Announcement {
         Self { warning: true, ..Self::normal(of_triage(schedule, triage), "Paused", "Triage", note) }
     }
 
-    /// A triage has put other values in the place of what a person wrote. The values stand in the status.
+    /// A triage has replaced values of the spec. The values are in the status.
     #[must_use]
     pub fn adjusted(schedule: &ScheduleId, triage: &Triage, fields: &str) -> Self {
         let note = format!("the triage of {} has adjusted {fields} (status.adjust): {}", triage.of, said(triage));
         Self::normal(of_triage(schedule, triage), "Adjusted", "Triage", note)
     }
 
-    /// A triage asked for what it may not have.
+    /// A triage requested what it is not allowed to change.
     #[must_use]
     pub fn adjust_refused(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = format!("the triage of {} may not adjust: {}", triage.of, triage.refused.join("; "));
         Self { warning: true, ..Self::normal(of_triage(schedule, triage), "AdjustRefused", "Triage", note) }
     }
 
-    /// The pause or the values of a triage are gone, as the plan began anew.
+    /// The pause or the values of a triage are gone, because the plan began anew.
     #[must_use]
     pub fn resumed(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = format!("what the triage of {} had done is undone, and the plan begins anew", triage.of);

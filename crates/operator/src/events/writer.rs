@@ -19,8 +19,8 @@ use crate::metrics::Metrics;
 use crate::verb::Verb;
 
 /// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
-/// events when four thousand could wait; some 8 MB. Beyond it events are dropped and counted, as decisions must not
-/// wait for them.
+/// events with a limit of four thousand; some 8 MB. Beyond it events are dropped and counted, because decisions must
+/// not wait for them.
 const WAITING: usize = 16_384;
 /// How many are written at once.
 const PARALLEL: usize = 4;
@@ -30,7 +30,7 @@ const MAX_INSTANCE: usize = 128;
 const TRIES: u32 = 4;
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(5), 5);
 
-/// Where events are handed in. Cheap to clone; never waits.
+/// The entrance for events. Cheap to clone; never waits.
 #[derive(Clone)]
 pub struct Events {
     sender: mpsc::Sender<Announcement>,
@@ -38,7 +38,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Hands an event in. When too many wait already it is dropped and counted.
+    /// Adds an event. If too many wait already, it is dropped and counted.
     pub fn announce(&self, announcement: Announcement) {
         if self.sender.try_send(announcement).is_err() {
             self.metrics.event_lost();
@@ -46,7 +46,7 @@ impl Events {
     }
 }
 
-/// Writes the events that are handed in, until all senders are gone.
+/// Writes the added events, until all senders are gone.
 pub struct EventWriter {
     receiver: mpsc::Receiver<Announcement>,
     cluster: Cluster,
@@ -56,7 +56,7 @@ pub struct EventWriter {
     clock: Clock,
 }
 
-/// Makes the two ends. `instance` is what `reportingInstance` shows: the name of the pod or host.
+/// Makes both ends. `instance` is the `reportingInstance`: the name of the pod or host.
 #[must_use]
 pub fn channel(
     cluster: Cluster,
@@ -109,18 +109,18 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
             Err(error @ CallError::Refused(_)) => match error.code() {
                 409 => return, // written before a crash, or its answer was lost
                 429 | 500.. => tokio::time::sleep(error.retry_after().unwrap_or(RETRY.after(attempt))).await,
-                // Once in a row: a storm of skips would say it a thousand times.
+                // Once in a row: a storm of skips would log it a thousand times.
                 _ if error.lacks_right() && !forbidden.swap(true, Ordering::Relaxed) => {
                     tracing::warn!(event = name, %error, "events are refused, and lost; all else goes on");
                     break;
                 }
                 _ => {
-                    // Also a namespace that is being deleted: there is nobody left to tell.
+                    // Also for a namespace that is being deleted: nobody reads its events.
                     tracing::debug!(event = name, %error, "event refused");
                     break;
                 }
             },
-            // Whoever leads next tells of the ends, and has nothing to tell of all else.
+            // The next leader announces the ends; it does not announce anything else.
             Err(CallError::NotLeading) => break,
             Err(_) => tokio::time::sleep(RETRY.after(attempt)).await,
         }

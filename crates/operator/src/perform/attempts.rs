@@ -22,14 +22,14 @@ use super::task::Question;
 use super::{Learned, PerformError, Performer, Result};
 
 impl Performer {
-    /// Reads an execution that no watch delivers, and whose run is done.
+    /// Reads an execution that no watch delivers and whose run is done.
     pub(super) async fn read_owner(&self, owner: &ExecutionId, now: Time) -> Result<Vec<Learned>> {
         let found = observe_owner(owner, self.read_execution(owner).await?.as_ref());
         tracing::debug!(wfe = %owner, ?found, "read an execution that no watch delivers");
         Ok(vec![Learned::OwnerRead(owner.uid.clone(), Box::new(Elsewhere { at: now, found }))])
     }
 
-    /// Asks the conditions of a retry policy about an attempt that has failed. An error of a condition is an answer.
+    /// Asks the conditions of a retry policy about a failed attempt. An error of a condition is an answer.
     pub(super) async fn ask(&self, question: Question) -> Result<Vec<Learned>> {
         let Question { execution, run, failed, stop_when, retry_when } = question;
         let result = match &run {
@@ -38,7 +38,7 @@ impl Performer {
         };
         let attempt = failed.attempt;
         let variables = variables(&execution, &failed, result);
-        // An evaluation may take memory and some time: few at once.
+        // An evaluation may take memory and some time, so there are few at once.
         let _turn = self.asking.acquire().await;
         let answers = evaluate(move || {
             let ask = |condition: Option<Box<str>>| condition.map(|condition| ask(&condition, &variables));
@@ -49,10 +49,10 @@ impl Performer {
         Ok(vec![Learned::Answered { execution: execution.uid, attempt, answers: Box::new(answers) }])
     }
 
-    /// Reads what a run has produced: its own results, and those of the TaskRun that failed.
+    /// Reads the results of a run: its own, and those of the TaskRun that failed.
     async fn results(&self, run: &RunId, task: Option<&FailedTask>) -> Result<BTreeMap<String, String>> {
         let found = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid));
-        // The watch will say so, and then nothing is asked any more.
+        // The watch will deliver the deletion, and then nothing is asked any more.
         let found = found.ok_or_else(|| PerformError::Changed { what: format!("PipelineRun {run}") })?;
         let task_runs = match task {
             Some(_) => self.made_for(run, ResidueKind::TaskRun).await?,
@@ -63,17 +63,17 @@ impl Performer {
     }
 }
 
-/// Evaluates where nothing else waits for its turn to run. A runtime of one thread has no such place: there, as in a
-/// simulation, all goes on in one order, in which another thread would come in at a time of its own.
+/// Evaluates on a thread of its own. A runtime with a single thread has none, as in a simulation: there everything
+/// happens in one order, which another thread would disturb.
 async fn evaluate(work: impl FnOnce() -> Answers + Send + 'static) -> Answers {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return work();
     }
-    // It fails by a panic alone, which is no answer to anything.
+    // Only a panic makes it fail, and that is no answer.
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
-/// Makes what conditions can ask about an attempt.
+/// Returns the variables of conditions for an attempt.
 fn variables(execution: &ExecutionId, failed: &AttemptFacts, result: BTreeMap<String, String>) -> Variables {
     let task = failed.task.as_ref();
     Variables {
@@ -89,7 +89,7 @@ fn variables(execution: &ExecutionId, failed: &AttemptFacts, result: BTreeMap<St
     }
 }
 
-/// Evaluates a condition. What went wrong is told by class: the words quote no value.
+/// Evaluates a condition. An error is reported by class: the words quote no value.
 fn ask(condition: &str, variables: &Variables) -> Answer {
     wfe_condition::ask(condition, variables).map_err(|error| error.to_string().into())
 }

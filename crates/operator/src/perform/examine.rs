@@ -1,4 +1,4 @@
-//! The live look at a run that has failed, or that is deleted while it runs: the run, and all that Tekton made for it.
+//! Examines a run that has failed, or that is deleted while it runs: reads the run and all its descendants live.
 
 use kube::api::{DynamicObject, ListParams};
 use wfe_core::name::RunId;
@@ -9,7 +9,7 @@ use super::objects::is;
 use super::{Learned, Performer, Result, call};
 
 impl Performer {
-    /// Looks at a run. Pods are read last, as tasks make them.
+    /// Examines a run. Pods are read last, because tasks create them.
     pub(super) async fn examine(&self, run: &RunId, evidence: &Evidence) -> Result<Vec<Learned>> {
         let found = self.read_run(&run.name).await?;
         let found = found.filter(|found| is(&found.metadata, &run.uid));
@@ -37,7 +37,7 @@ impl Performer {
         Ok(vec![Learned::Looked(run.uid.clone(), Box::new(findings), is_bare)])
     }
 
-    /// Lists what Tekton made of one kind for a run.
+    /// Lists the descendants of one kind of a run.
     pub(super) async fn made_for(&self, run: &RunId, kind: ResidueKind) -> Result<Vec<DynamicObject>> {
         let selection = ListParams::default().labels(&format!("{RUN_UID_LABEL}={}", run.uid));
         let listed = self.cluster.list("descendants", &self.cluster.descendants(kind), selection).await;

@@ -1,4 +1,4 @@
-//! The writes to executions: what their statuses say, and their removal.
+//! The writes to executions: their statuses, and their removal.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::status::{self, Subject};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Writes what a decision says in a status, once its facts are confirmed.
+    /// Writes a status, once its facts are confirmed.
     pub(super) async fn write(&self, common: &Common, write: Write, subject: Subject) -> Result<Vec<Learned>> {
         let Write { execution, version, facts, says } = write;
         let mut learned = self.confirm(common, &facts).await?;
         let kept = if says.keeps_conditions() { self.conditions_of(&execution, &version).await? } else { Vec::new() };
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
-        // Only of a target that was held is it news that it is free.
+        // That a target is free is announced only if it was held.
         let is_news = says != Says::Freed || status::is_locked(&kept);
         let status = status::says(target, &subject, &says, kept, namespace, common.now);
         let (patch, redaction) = (patch(&execution, &version, &subject, &status), subject.redaction.clone());
@@ -44,7 +44,7 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Removes an execution that is still as it was seen.
+    /// Removes an execution if it has not changed.
     pub(super) async fn remove(
         &self,
         common: &Common,
@@ -69,7 +69,7 @@ impl Performer {
         }
     }
 
-    /// Skips a batch on one live read of the fact that all rest on. The read comes after every one of them existed.
+    /// Skips a batch on one live read of their common fact. The read comes after each of them was created.
     pub(super) async fn skip_all(
         self,
         common: Arc<Common>,
@@ -106,8 +106,8 @@ impl Performer {
         self.write_and_tell(execution, version, patch, redaction, telling).await
     }
 
-    /// Writes a status, and tells of it if it was written. Where nobody knows, what there is to tell goes with the
-    /// error.
+    /// Writes a status, and announces the write. If its outcome is unknown, the pending announcement is returned with
+    /// the error.
     async fn write_and_tell(
         &self,
         execution: &ExecutionId,
@@ -130,7 +130,7 @@ impl Performer {
         }
     }
 
-    /// Writes a status. The uid and the version in the patch make it fail when the object is another, or newer.
+    /// Writes a status. The uid and the version in the patch make it fail if the object is another one, or newer.
     async fn write_status(
         &self,
         execution: &ExecutionId,
@@ -157,7 +157,7 @@ impl Performer {
     }
 }
 
-/// Makes the merge patch of a status. A field that the status does not have stays as it is; what has to go is null.
+/// Makes the merge patch of a status. A field that the status lacks stays as it is; a field to remove is null.
 fn patch(
     execution: &ExecutionId,
     version: &Version,
@@ -168,12 +168,12 @@ fn patch(
         "metadata": {"uid": execution.uid.to_string(), "resourceVersion": version.as_str()},
         "status": status,
     });
-    // A number that was given up has no place in the history.
+    // A number that was given up is not part of the history.
     let ends = status.phase.is_some_and(wfe_api::Phase::is_terminal);
     if subject.gave_up && ends && status.run_sequence.is_none() {
         patch["status"]["runSequence"] = Value::Null;
     }
-    // What Tekton said of the run of an earlier attempt says nothing of the next.
+    // What Tekton reported of an earlier attempt's run does not concern the next one.
     let begins = status.pipeline_run_ref.is_some() && subject.found_run.is_none();
     if subject.is_running && begins && status.pipeline_run_status.is_none() {
         patch["status"]["pipelineRunStatus"] = Value::Null;

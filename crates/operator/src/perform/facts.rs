@@ -1,4 +1,4 @@
-//! The live reads that a write rests on.
+//! The live reads that a write depends on.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams};
@@ -18,8 +18,8 @@ use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Reads live what a write rests on, in order, and returns what that has brought. It ends with an error at the
-    /// first fact that does not hold.
+    /// Confirms facts by live reads, in order, and returns the results. It ends with an error at the first fact that
+    /// does not hold.
     pub(super) async fn confirm(&self, common: &Common, facts: &[Fact]) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         for fact in facts {
@@ -78,7 +78,7 @@ impl Performer {
         if found.is_some_and(|found| is_owned_by(&found, execution)) { Err(found_after_all(&name)) } else { Ok(()) }
     }
 
-    /// Looks among the runs with the label of a target for one that carries the uid of this execution.
+    /// Looks among the runs with the label of a target for one with the uid of this execution.
     async fn confirm_no_run_of(&self, execution: &ExecutionId, target: &TargetName) -> Result<()> {
         let runs = self.cluster.runs();
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
@@ -115,14 +115,14 @@ impl Performer {
         }
     }
 
-    /// The execution is there, terminal, and not cleared. Only a failure can be cleared, and a clearance that was
-    /// recorded as ineffective clears nothing.
+    /// The execution exists, is terminal, and has not been cleared. Only a failure can be cleared, and a clearance
+    /// without effect clears nothing.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
         let found = self.observe_live(execution).await?;
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,
             ExecutionState::Failed(_) => {
-                // Nor does one that no policy guards.
+                // Neither does one that no policy guards.
                 found.clearance.is_none_or(|it| it.is_in_vain())
             }
             _ => false,
@@ -136,8 +136,8 @@ impl Performer {
         }
     }
 
-    /// Confirms that an execution is Running, so that it holds its target between two attempts. Of a stranger, which no
-    /// watch delivers, it must be seen to wait: nothing else tells that its finished run is not its last.
+    /// Confirms that an execution is Running, so that it holds its target between two attempts. If no watch delivers
+    /// the execution, it must be seen to wait: nothing else shows that its finished run is not its last.
     async fn confirm_holds(&self, execution: &ExecutionId, is_stranger: bool) -> Result<()> {
         let found = self.observe_live(execution).await?;
         let holds = found.is_some_and(|found| {
@@ -153,15 +153,15 @@ impl Performer {
         }
     }
 
-    /// Reads an execution live: as it is now, or none where it is gone or another one has its name.
+    /// Reads an execution live; none if it is gone or another one has its name.
     pub(super) async fn observe_live(&self, execution: &ExecutionId) -> Result<Option<Execution>> {
         let found = self.read_execution(execution).await?;
         let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
         Ok(found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid))
     }
 
-    /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of
-    /// executions is behind, another operator deletes such a run as often as it is created.
+    /// Confirms that an execution for which a run was created before has not changed. If the view of executions is
+    /// behind, another operator deletes such a run as often as it is created.
     pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
         let found = self.read_execution(execution).await?;
         if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {
@@ -170,8 +170,8 @@ impl Performer {
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
     }
 
-    /// Reads the conditions that an execution has in the version that a decision rests on. After the end one of them is
-    /// written anew, rarely, and the others must stay: so they are read when needed, and not kept for all.
+    /// Reads the conditions of an execution in the version that was judged. After the end one of them is rarely written
+    /// anew, and the others must stay, so they are read when needed, and not kept for all executions.
     pub(super) async fn conditions_of(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Condition>> {
         let found = self.read_execution(execution).await?;
         let found = found.filter(|found| found.metadata.resource_version.as_deref() == Some(version.as_str()));
@@ -179,9 +179,9 @@ impl Performer {
         found.map(|found| conditions(&found.data)).ok_or_else(changed)
     }
 
-    /// Confirms that nothing of any run is left on a target, but of those of one execution, where that is named. The
-    /// look proves that the view of runs is complete, and nothing about the watches of tasks and pods, which may be
-    /// behind. Pods last: tasks make them.
+    /// Confirms that no descendant of any run is left on a target, except those of one execution, if that is given. The
+    /// look proves that the view of runs is complete, but the watches of tasks and pods may be behind. Pods last,
+    /// because tasks create them.
     pub(super) async fn confirm_drained(&self, except: Option<&ExecutionId>, target: &TargetName) -> Result<()> {
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
             let left = self.list_left(kind, target).await?;
@@ -194,8 +194,8 @@ impl Performer {
         Ok(())
     }
 
-    /// Confirms that nothing that was made for a finished run is left. The watches of tasks and pods may be behind, and
-    /// of what outlives its run nobody knows when that began to drain. Pods last: tasks make them.
+    /// Confirms that no descendant of a finished run is left. The watches of tasks and pods may be behind, and for
+    /// tasks that outlive their run no time of draining is known. Pods last, because tasks create them.
     pub(super) async fn confirm_nothing_left(&self, run: &RunId) -> Result<()> {
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
             let made = self.made_for(run, kind).await?;
@@ -211,7 +211,7 @@ impl Performer {
         Ok(())
     }
 
-    /// Lists the unfinished descendants of one kind that a target has.
+    /// Lists the unfinished descendants of one kind on a target.
     async fn list_left(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
         let objects = self.cluster.descendants(kind);
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
@@ -220,7 +220,7 @@ impl Performer {
             .map_err(|error| call(format!("list what is left of runs on {target} ({})", kind.as_str()), error))?;
         let descendants = listed
             .iter()
-            // Runs of the chain carry the label too: the look judges them.
+            // Runs of the chain have the label, too; the look judges them.
             .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
             .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
         // Another target may share the label.
@@ -254,7 +254,7 @@ impl Performer {
     }
 }
 
-/// A run that the watch does not show, as it is behind.
+/// A run exists that the watch does not show, because it is behind.
 fn found_after_all(run: &str) -> PerformError {
     PerformError::Refuted { what: format!("PipelineRun {run} is there after all") }
 }

@@ -1,4 +1,4 @@
-//! The live reads of what a watch does not deliver: writes that stay unseen.
+//! Live reads of objects whose writes no watch delivers.
 
 use futures::{StreamExt, stream};
 use wfe_core::name::{ExecutionId, ScheduleId};

@@ -1,7 +1,8 @@
-//! The marks by which a run is known: a run that loses one of them between our request and its answer is nobody's.
+//! The labels and annotations by which a run is known. A run that loses one of them between request and answer has no
+//! owner.
 //!
-//! A mutating admission webhook can take labels and annotations off. Such a run is deleted at once and its execution
-//! ends: the next run would fare no better, and they would be created as fast as the watch delivers them.
+//! A mutating admission webhook can remove labels and annotations. Such a run is deleted at once and its execution
+//! ends: the next run would lose them, too, and runs would be created as fast as the watch delivers them.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +18,12 @@ use super::objects::is;
 use super::{Creation, Learned, Performer, if_unchanged, written};
 use crate::verb::Verb;
 
-/// What all labels and annotations of ours begin with.
+/// The prefix of all our labels and annotations.
 const OURS: &str = "kubernaut.ai/";
-/// How often a deletion is tried: Tekton may write the status of a new run in between, which moves its version.
+/// How often a deletion is tried: Tekton may write the status of a new run in between, which changes its version.
 const TRIES: u32 = 3;
 
-/// Names the first label or annotation of ours that a run lacks, or has with another value than it was sent with.
+/// Returns the first of our labels and annotations that a run lacks, or has with another value than it was sent with.
 pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<String> {
     let lacks = |what: &str, sent: &Option<BTreeMap<String, String>>, found: &Option<BTreeMap<String, String>>| {
         let ours = sent.iter().flatten().filter(|(key, _)| key.starts_with(OURS));
@@ -35,13 +36,13 @@ pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<Str
 }
 
 impl Performer {
-    /// Deletes a run that came back without a mark of ours, and refuses its execution.
+    /// Deletes a run that came back without one of our labels or annotations, and refuses its execution.
     pub(super) async fn refuse_unmarked(&self, creation: &Creation, run: &DynamicObject, mark: &str) -> Vec<Learned> {
         let name = run.metadata.name.as_deref().unwrap_or_default();
         let mut learned = Vec::new();
         let fate = match self.delete_pending(run).await {
             Ok(()) => {
-                // It may have been delivered, and it is nothing to commit to.
+                // The watch may have delivered it, and no execution may commit to it.
                 learned.extend(written(Kind::Run, run).map(|object| Learned::Expect(Expected::Absence { object })));
                 "it is deleted".to_owned()
             }
@@ -57,7 +58,7 @@ impl Performer {
         learned
     }
 
-    /// Deletes a run by its uid and version, as long as it is pending.
+    /// Deletes a run by its uid and version, if it is pending.
     async fn delete_pending(&self, run: &DynamicObject) -> Result<(), CallError> {
         let runs = self.cluster.runs();
         let name = run.metadata.name.clone().unwrap_or_default();

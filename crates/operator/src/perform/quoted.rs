@@ -1,5 +1,5 @@
-//! What the words of a refused write lose before they go on: an admission policy or a webhook may quote anything of the
-//! object, and errors reach the log, and the statuses of other executions on the target.
+//! Removes parameter values from the words of a refused write: an admission policy or a webhook may quote anything of
+//! the object, and errors reach the log and the statuses of other executions on the target.
 
 use wfe_core::action::{Ending, Says};
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
@@ -10,9 +10,9 @@ use super::Performer;
 use super::objects::is;
 use crate::status;
 
-/// Whose parameters a refusal may quote.
+/// The parameters that a refusal may quote.
 pub(super) enum Quoted<'a> {
-    /// These, which are at hand.
+    /// Those of this redaction, which is at hand.
     Known(&'a Redaction),
     /// Those of an execution.
     Execution(&'a ExecutionId),
@@ -23,18 +23,17 @@ pub(super) enum Quoted<'a> {
 }
 
 impl Performer {
-    /// Takes the values of parameters out of a refusal. Where they are not at hand the object is read for them; where
-    /// that brings nothing, the words are not shown at all.
+    /// Removes the values of parameters from a refusal. If they are not at hand, the object is read for them; if that
+    /// fails, the words are not shown at all.
     pub(super) async fn unquoted(&self, error: CallError, quoted: Quoted<'_>) -> CallError {
-        // What the account or the cluster lacks is said in words of the API server alone; of 404 and 409 no word is
-        // shown.
+        // The API server itself words a lacking right or kind, and of 404 and 409 no word is shown.
         if error.lacks_right() || error.is_kind_missing() || matches!(error.code(), 404 | 409) {
             return error;
         }
         let CallError::Refused(mut status) = error else { return error };
         let redaction = match quoted {
             Quoted::Known(redaction) => Some(redaction.clone()),
-            // Nobody has judged the object, and who is busy is asked for nothing more.
+            // The object was not judged, and a busy API server gets no further request.
             _ if matches!(status.code, 429 | 502..=504) => None,
             quoted => self.redaction_of(quoted).await,
         };
@@ -63,8 +62,8 @@ impl Performer {
     }
 }
 
-/// Returns what may be told of a write: what others have said of its object, without the values of parameters. All else
-/// is in words of the operator alone.
+/// Returns a write without the values of parameters, for its announcement: in what others have reported of its object.
+/// Everything else is worded by the operator alone.
 pub(super) fn without_values(says: &Says, redaction: &Redaction) -> Says {
     let mut says = says.clone();
     let redact = |said: &mut Box<str>| *said = redaction.apply(said).into();

@@ -1,11 +1,11 @@
-//! What it means when the API server refuses to create a run (section 9).
+//! Judges the refusal of a create of a run (section 9).
 
 use wfe_api::limits::cut;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::MAX_MESSAGE;
 use wfe_view::call::CallError;
 
-/// Judges a refused create: a failure for good, with its reason, or `None` for what is tried again.
+/// Judges a refused create: the reason of a final failure, or `None` if it is tried again.
 pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     let CallError::Refused(status) = error else {
         return None; // no answer: the outcome is unknown
@@ -20,18 +20,18 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
         403 if has_cause("NamespaceTerminating") => Some(FailureReason::ConfigurationError),
         403 => Some(FailureReason::Forbidden),
         400 | 404 | 413 | 422 => Some(FailureReason::ConfigurationError),
-        // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: nobody has judged the run yet.
+        // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: the run was not judged yet.
         _ => None,
     }
 }
 
-/// While it starts, an API server refuses what its admission plugins cannot judge yet, in these words; no field says
-/// it. The start deadline bounds the wait.
+/// While it starts, an API server refuses what its admission plugins cannot judge yet, with these words and no other
+/// sign. The start deadline limits the wait.
 fn is_starting(message: &str) -> bool {
     message.ends_with(" is forbidden: not yet ready to handle request")
 }
 
-/// Says what the API server said when it refused to create an object of a kind, cut to a limit.
+/// Returns the words of the API server for the refusal of an object of a kind, cut to a limit.
 pub(super) fn message(kind: &str, error: &CallError) -> String {
     cut(&format!("the API server refused to create the {kind}: {error}"), MAX_MESSAGE)
 }

@@ -37,7 +37,7 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
+    /// Step (a). A create with an unknown outcome is repeated under the same name, because the view has not changed.
     pub(super) async fn create(&self, common: &Common, creation: &Creation) -> Result<Vec<Learned>> {
         let Creation { execution, number, request, had_run, at_most, .. } = creation;
         if let Some(version) = had_run {
@@ -55,7 +55,7 @@ impl Performer {
         })?;
         let params =
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
-        // A create does not rest on a version of the execution.
+        // A create does not depend on a version of the execution.
         let told = Told::Created(name.as_str().into());
         let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
@@ -86,11 +86,11 @@ impl Performer {
         }
     }
 
-    /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
+    /// The name is taken: by our own run (after a crash or a lost answer), by another operator's, or by another object.
     async fn name_taken(&self, creation: &Creation, rendered: &DynamicObject) -> Result<Vec<Learned>> {
         let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
-            // Whoever owns it: the watch delivers it, and the next decision sees it.
+            // Whoever owns it, the watch delivers it, and the next decision sees it.
             Some(found) if observe_run(&found.metadata, &found.data, Order(0)).is_some() => {
                 Ok(expect_object(Kind::Run, &found))
             }
@@ -105,14 +105,14 @@ impl Performer {
         }
     }
 
-    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still. It
-    /// says on the run when that was, as its deadlines count from there.
+    /// Step (d): any operator may do it, at any later time, because the patch changes only a pending run. It records
+    /// the time on the run, because its deadlines count from there.
     async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
         let released = match self.try_release(run, Some(now)).await {
-            // A test that failed and a rule that says no are answered alike: only a look at the run tells them apart.
+            // A failed test and a refusing policy get the same answer: only reading the run distinguishes them.
             Err(error @ CallError::Refused(_)) if error.code() == 422 => match self.read_run(&run.name).await? {
                 Some(found) if is(&found.metadata, &run.uid) && found.data["spec"]["status"] == wfe_tekton::PENDING => {
-                    // Somebody has taken all annotations off, so there is no place for the time.
+                    // All annotations were removed, so there is no place for the time.
                     let is_bare = found.metadata.annotations.is_none_or(|annotations| annotations.is_empty());
                     if is_bare { self.try_release(run, None).await } else { Err(error) }
                 }
@@ -156,7 +156,7 @@ impl Performer {
         Ok(patched.object)
     }
 
-    /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
+    /// Deletes a pending or finished run that has not changed: releasing it would change its version.
     async fn delete(&self, run: &RunId, version: &Version, why: Unneeded) -> Result<Vec<Learned>> {
         let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
@@ -182,8 +182,8 @@ impl Performer {
         }
     }
 
-    /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in
-    /// the patch is its precondition.
+    /// Asks Tekton to stop a run, and records the reason on the run, so that it is not taken for a person's cancel. The
+    /// uid in the patch is its precondition.
     async fn cancel(&self, run: &RunId, why: CancelReason, now: Time) -> Result<Vec<Learned>> {
         let said = wfe_tekton::cancel_annotation(why);
         let learned = self
@@ -200,7 +200,8 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Asks Tekton again to stop a run. The count changes the run: an identical patch is no write, and reaches nobody.
+    /// Asks Tekton again to stop a run. The count changes the run: an identical patch is no write, and does not reach
+    /// Tekton.
     async fn ask_again(&self, run: &RunId, count: u32) -> Result<Vec<Learned>> {
         let asked = json!({wfe_api::labels::ANNOTATION_CANCEL_ASKED: count.to_string()});
         let learned = self.stop(run, &asked, &json!({})).await?;
@@ -213,7 +214,7 @@ impl Performer {
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
         let stopped = match self.send_patch(run, &patch).await {
             Ok(stopped) => stopped,
-            // Another uid.
+            // The uid differs.
             Err(error) if error.code() == 422 => {
                 return Err(PerformError::Changed { what: format!("PipelineRun {run}") });
             }

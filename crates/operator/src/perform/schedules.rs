@@ -1,4 +1,4 @@
-//! What is done for schedules: their children are made, and their statuses written (section 12.5, 12.7).
+//! The writes for schedules: their children and their statuses (section 12.5, 12.7).
 
 use chrono::TimeDelta;
 use kube::api::{Api, DynamicObject, GetParams, Patch, PatchParams};
@@ -23,16 +23,16 @@ use crate::verb::Verb;
 const SCHEDULES: &str = "workflowschedules";
 const SCHEDULE_STATUS: &str = "workflowschedules/status";
 
-/// The child of a schedule that is to be created.
+/// The child of a schedule to be created.
 #[derive(Debug)]
 pub struct ChildCreation {
-    /// For which schedule.
+    /// The schedule.
     pub schedule: ScheduleId,
-    /// The generation of it that the decision rests on.
+    /// The generation that was judged.
     pub generation: i64,
-    /// The version of it that the decision rests on.
+    /// The version that was judged.
     pub version: Version,
-    /// For which slot.
+    /// The slot.
     pub slot: Time,
     /// Until when it may begin.
     pub start_before: Time,
@@ -48,8 +48,8 @@ impl ChildCreation {
 }
 
 impl Performer {
-    /// Creates a child from the template as it is now, unless the schedule has changed since it was decided on. A
-    /// create whose outcome is unknown is tried again under the same name.
+    /// Creates a child from the present template, unless the schedule has changed since it was judged. A create with an
+    /// unknown outcome is repeated under the same name.
     pub(super) async fn create_child(&self, creation: &ChildCreation, now: Time) -> Result<Vec<Learned>> {
         let ChildCreation { schedule, generation, version, slot, start_before, not_made } = creation;
         if let Some(earlier) = not_made {
@@ -58,8 +58,8 @@ impl Performer {
                 return Ok(expect_object(Kind::Execution, &found));
             }
         }
-        // Out of the API server's cache, which is ahead of every watch: many schedules are due at one minute, and a
-        // read past the cache costs half of what the create costs.
+        // From the API server's cache, which is ahead of every watch: many schedules are due in the same minute, and a
+        // read past the cache costs half as much as the create.
         let found = self.read_decided(schedule, *generation, Some(version)).await?;
         let name = child_name(&schedule.name, *slot);
         let template = (&found.data["spec"]["template"], &found.data["status"]["adjust"]);
@@ -76,7 +76,7 @@ impl Performer {
         }
     }
 
-    /// Writes what a decision wants the status of a schedule to say. `shown` is what it said when that was decided.
+    /// Writes the wanted status of a schedule. `shown` is the status that was judged.
     pub(super) async fn record(&self, record: &Record, shown: &ScheduleStatus, now: Time) -> Result<Vec<Learned>> {
         let Record { schedule, version, gone, status, .. } = record;
         if let Some(name) = gone
@@ -100,7 +100,7 @@ impl Performer {
         let mut written = write(&sent).await;
         let is_new_word = status.next.is_some_and(|next| next.why == PlannedBy::Again);
         if is_new_word && written.as_ref().is_err_and(|error| error.code() == 422) {
-            // A CRD that is older than this word refuses it, and would refuse it for ever.
+            // A CRD that is older than this word refuses it, and always would.
             sent["nextRunReason"] = json!(PlannedBy::CatchUp.as_str());
             written = write(&sent).await;
         }
@@ -120,7 +120,7 @@ impl Performer {
         }
     }
 
-    /// Reads a schedule as it is, or as the API server's cache has it: no older than this version.
+    /// Reads a schedule from the store, or from the API server's cache, no older than this version.
     pub(super) async fn read_schedule(
         &self,
         schedule: &ScheduleId,
@@ -140,7 +140,7 @@ impl Performer {
             .map_err(|error| call(format!("read WorkflowSchedule {schedule}"), error))
     }
 
-    /// Tells of a status that was written.
+    /// Announces a status that was written.
     pub(super) fn tell_of_schedule(&self, of: &OfSchedule) {
         let OfSchedule { record: Record { schedule, version, status: wanted, suppressed, .. }, shown } = of;
         let metrics = self.metrics.schedules();
@@ -191,7 +191,7 @@ impl Performer {
     }
 }
 
-/// Makes the child of a slot. It has no owner: whoever deletes a schedule neither cancels a run nor lifts a block.
+/// Makes the child of a slot. It has no owner, so deleting a schedule neither cancels a run nor lifts a block.
 fn render(
     schedule: &ScheduleId,
     name: &str,
@@ -221,8 +221,8 @@ fn render(
     })
 }
 
-/// Puts what a triage has adjusted in the place of what a person wrote. Of parameters, those that the template has: a
-/// status gives no workflow a parameter that nobody wrote.
+/// Replaces values of the spec by those of a triage. Only parameters that the template has: a status never adds a
+/// parameter.
 fn adjust(spec: &mut Map<String, Value>, adjusted: &Value) {
     if let Some(timeout) = adjusted["timeout"].as_str() {
         let config = spec.entry("executionConfig").or_insert_with(|| json!({}));

@@ -1,5 +1,5 @@
-//! Whether the API server has stored a status that it accepted: it drops a field that the CRD does not have, and says
-//! nothing.
+//! Checks whether the API server has stored a status that it accepted: it silently drops a field that the CRD does not
+//! have.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use wfe_view::index::Kind;
 use super::{Learned, PerformError, Performer, Result, expect_object};
 
 impl Performer {
-    /// Compares a status that was written with the object that came back, and returns what is to be awaited.
+    /// Compares a written status with the object that came back, and returns what to await.
     ///
     /// # Errors
     /// A decisive field was not stored.
@@ -34,7 +34,7 @@ impl Performer {
         let decisive: Vec<&str> =
             dropped.iter().filter(|field| is_execution && is_decisive(field)).map(String::as_str).collect();
         if !decisive.is_empty() {
-            // Where the CRD is why, this process stops deciding.
+            // If the CRD is the cause, this process stops deciding.
             self.crds.check().await;
             return Err(PerformError::Dropped { what: what.to_owned(), fields: decisive.join(", ") });
         }
@@ -46,7 +46,7 @@ impl Performer {
     }
 }
 
-/// Returns the fields of a status that the stored one does not have as they were sent.
+/// Returns the fields of a status that were not stored as they were sent.
 fn dropped(sent: &Value, stored: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     compare(sent, stored, "status", &mut fields);
@@ -56,7 +56,7 @@ fn dropped(sent: &Value, stored: &Value) -> Vec<String> {
 
 fn compare(sent: &Value, stored: &Value, path: &str, fields: &mut Vec<String>) {
     match (sent, stored) {
-        // A null takes a field away.
+        // A null removes a field.
         (Value::Null, _) => {}
         (Value::Object(sent), Value::Object(stored)) => {
             for (name, value) in sent {

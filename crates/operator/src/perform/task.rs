@@ -1,5 +1,5 @@
-//! What a decision asks for, prepared: each task owns what its requests need of the view, so that carrying it out reads
-//! nothing that may have moved on by then.
+//! The actions of a decision, prepared: each task owns the records that its requests need, because the view may change
+//! while it is carried out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ pub struct Work {
     pub key: Key,
     /// What they share.
     pub common: Common,
-    /// Each with what it does, and to what. What could not be prepared has failed already.
+    /// Each with its mark. A task that could not be prepared has failed already.
     pub tasks: Vec<(Mark, Result<Task>)>,
 }
 
 /// What the tasks of a decision share.
 #[derive(Debug)]
 pub struct Common {
-    /// The name of the target, where it can be read.
+    /// The name of the target, if it can be read.
     pub target: Option<TargetName>,
-    /// What the configuration that the decision was made by holds for a spec that is silent.
+    /// The defaults of the configuration that the decision was made with.
     pub defaults: Defaults,
-    /// The holders that skips name and no watch delivers, by uid.
+    /// The holders named by skips that no watch delivers, by uid.
     pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,
 }
 
-/// One action, with what it takes to carry it out.
+/// One action, with the records that it needs.
 #[derive(Debug)]
 pub enum Task {
     /// Creates a run.
@@ -59,26 +59,26 @@ pub enum Task {
         skipped: Vec<(ExecutionId, Version, Subject)>,
         /// Why.
         skip: Arc<Skip>,
-        /// The fact that it rests on.
+        /// The fact behind it.
         fact: Fact,
     },
     /// Changes a run.
     Change(Change),
     /// Removes an execution.
     Remove(ExecutionId, Version),
-    /// Looks at a run that has failed, with what was seen of it.
+    /// Examines a failed run, with the evidence about it.
     Examine(RunId, Box<Evidence>),
-    /// Asks the conditions of a retry policy about an attempt that has failed.
+    /// Asks the conditions of a retry policy about a failed attempt.
     Ask(Question),
     /// Reads an execution that no watch delivers.
     ReadOwner(ExecutionId),
     /// Creates the child of a schedule.
     CreateChild(ChildCreation),
-    /// Writes the status of a schedule, which says this now.
+    /// Writes the status of a schedule, with its present status.
     Record(Box<Record>, Box<ScheduleStatus>),
     /// Does a step of the triage of a schedule.
     Triage(Box<TriageStep>),
-    /// Tells people something, of this attempt of the execution where it is a later one.
+    /// Announces something, for this attempt of the execution if it is a later one.
     Tell(Tell, Option<u32>),
 }
 
@@ -91,39 +91,39 @@ pub struct Creation {
     pub number: RunNumber,
     /// What the execution asks to run.
     pub request: Arc<RunRequest>,
-    /// The version that the decision rests on, where a run of the execution was seen before.
+    /// The version that was judged, if a run of the execution was seen before.
     pub had_run: Option<Version>,
-    /// The time-out that the run may have at the most, where a retry policy leaves it no more.
+    /// The longest time-out of the run, if a retry policy leaves it less than the spec.
     pub at_most: Option<Duration>,
-    /// The attempt that the execution waits for, where it is Running.
+    /// The attempt that the execution waits for, if it is Running.
     pub attempt: Option<u32>,
 }
 
 impl Creation {
-    /// Says that the run was refused for good.
+    /// Returns the result that the run was refused for good.
     pub(super) fn refused(&self, reason: FailureReason, message: &str) -> Learned {
         let refusal = Refusal { reason, message: message.into(), number: self.number };
         Learned::Refused { execution: self.execution.uid.clone(), attempt: self.attempt, refusal }
     }
 }
 
-/// What the conditions of a retry policy are asked.
+/// A question to the conditions of a retry policy.
 #[derive(Debug)]
 pub struct Question {
-    /// Whose policy.
+    /// The execution with the policy.
     pub execution: ExecutionId,
-    /// The run of the attempt; none where the create of it was refused.
+    /// The run of the attempt; none if its creation was refused.
     pub run: Option<RunId>,
-    /// What is known of the attempt.
+    /// The facts about the attempt.
     pub failed: Box<AttemptFacts>,
-    /// `stopWhen`, where the policy has it.
+    /// `stopWhen`, if the policy has it.
     pub stop_when: Option<Box<str>>,
-    /// `retryWhen`, where the policy has it.
+    /// `retryWhen`, if the policy has it.
     pub retry_when: Option<Box<str>>,
 }
 
 impl Work {
-    /// Prepares the actions of a decision on an entry of the view.
+    /// Prepares the actions of a decision from an entry of the view.
     #[must_use]
     pub fn prepare(key: Key, entry: &Entry, actions: Vec<Action>, defaults: &Defaults, now: Time) -> Self {
         let strangers = actions.iter().filter_map(|action| match action {
@@ -137,10 +137,10 @@ impl Work {
     }
 }
 
-/// Takes from an entry what an action needs.
+/// Takes the records that an action needs from an entry.
 ///
 /// # Errors
-/// An execution is not there any more, so nothing can be written to it.
+/// An execution does not exist any more, so nothing can be written to it.
 fn prepare(entry: &Entry, action: Action) -> Result<Task> {
     Ok(match action {
         Action::Create { execution, number, at_most } => {
@@ -213,7 +213,7 @@ fn gone(execution: &ExecutionId) -> PerformError {
     PerformError::Changed { what: format!("WorkflowExecution {execution}") }
 }
 
-/// Returns what a status is about.
+/// Returns the record of an execution that its status is rendered from.
 fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
     let execution = known(entry, id)?;
     let (is_running, run, started_at) = match &execution.state {

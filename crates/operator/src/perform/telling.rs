@@ -1,7 +1,7 @@
-//! What is told of a write, once it is known to have happened: a line of the log, the counters, the events.
+//! Announces writes that have happened: a line of the log, the counters, the events.
 //!
-//! A write whose answer is lost may have happened or not. What there is to tell of it is kept then, and told when a
-//! watch delivers what the write has made ([`Untold`](crate::perform::untold::Untold)).
+//! A write whose answer is lost may have happened or not. Its announcement is kept, and made when a watch delivers the
+//! result of the write ([`Untold`](crate::perform::untold::Untold)).
 
 mod schedule;
 
@@ -24,37 +24,37 @@ use crate::status::Subject;
 
 pub use schedule::OfSchedule;
 
-/// What is told of one write.
+/// The announcement of one write.
 #[derive(Clone, Debug)]
 pub enum Telling {
-    /// To an execution, or for one.
+    /// A write to an execution, or for one.
     Execution(OfExecution),
-    /// To the status of a schedule.
+    /// A write to the status of a schedule.
     Schedule(OfSchedule),
 }
 
-/// What is told of one write to an execution.
+/// The announcement of one write to an execution.
 #[derive(Clone, Debug)]
 pub struct OfExecution {
     /// The execution that it is about.
     execution: ExecutionId,
     target: Option<TargetName>,
-    /// The version of the execution that the write rests on. A newer one shows what the write has made, or that it can
+    /// The version of the execution that the write names. A newer version shows the result of the write, or that it can
     /// never happen any more.
     base: Version,
     told: Told,
 }
 
-/// Which write it is: of which execution or schedule, and of which kind, where there are several.
+/// Identifies a write: by its execution or schedule, and by its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TellingKey(Uid, &'static str);
 
-/// What the write does.
+/// The write.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     /// It creates a run of this name.
     Created(Box<str>),
-    /// It says this in the status of the execution, which was so before.
+    /// It writes this to the status of the execution, with the execution as it was before.
     Said(Box<Says>, Box<Subject>),
     /// It skips the execution, in these words.
     Skipped(Arc<Skip>, String),
@@ -62,12 +62,12 @@ pub(crate) enum Told {
     Removed,
 }
 
-/// Whether a view shows what a write does.
+/// Whether a view shows the result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It shows it.
+    /// It shows the result.
     Shown,
-    /// It shows nothing newer than what the write rests on.
+    /// It shows nothing newer than the version that the write names.
     NotYet,
     /// It shows something else: the write has not happened, and cannot happen any more.
     Never,
@@ -79,12 +79,12 @@ impl Telling {
         Self::Execution(OfExecution { execution, target, base, told })
     }
 
-    /// Returns whether events and counters tell of it, and not only a line of the log.
+    /// Returns whether events and counters announce the write, and not only a line of the log.
     pub(super) fn is_announced(&self) -> bool {
         !matches!(self, Self::Execution(OfExecution { told: Told::Said(says, _), .. }) if !says.is_announced())
     }
 
-    /// Returns what tells one kind of write to one object from the others: of each there is one at a time.
+    /// Returns the key of the write: there is one write of each kind to an object at a time.
     #[must_use]
     pub fn key(&self) -> TellingKey {
         let kind = match self {
@@ -103,7 +103,7 @@ impl Telling {
         }
     }
 
-    /// Looks for the write in what is known of its target now; `None` where nothing is known of it any more.
+    /// Looks for the result of the write in the present view of its target; `None` if the target is forgotten.
     #[must_use]
     pub fn sight(&self, target: Option<&Target>) -> Sight {
         match self {
@@ -122,7 +122,8 @@ impl OfExecution {
         };
         let shown = match (&self.told, execution) {
             (Told::Created(name), _) if is_created(name) => true,
-            // A create does not rest on the version of the execution: while it waits for its run, it goes on trying.
+            // A create does not depend on the version of the execution: while that waits for its run, the create may
+            // still happen.
             (Told::Created(_), Some(execution)) if execution.is_undecided() || execution.next_attempt().is_some() => {
                 return Sight::NotYet;
             }
@@ -151,7 +152,7 @@ impl Told {
 }
 
 impl Performer {
-    /// Tells people what no status says; `attempt` is the one that the execution is on, where it is a later one.
+    /// Announces something that no status records; `attempt` is the present attempt, if it is a later one.
     pub(super) fn tell_people(&self, common: &Common, tell: Tell, attempt: Option<u32>) -> Vec<Learned> {
         let target = Shown(common.target.as_ref());
         match tell {
@@ -181,8 +182,8 @@ impl Performer {
         }
     }
 
-    /// Tells of a write that has happened. Nothing is told twice in one process; events are told once by all of them,
-    /// as their names say what they tell.
+    /// Announces a write that has happened. One process announces it once; its events have fixed names, so all
+    /// processes together announce them once.
     pub fn tell(&self, telling: &Telling) {
         match telling {
             Telling::Execution(of) => self.tell_of_execution(of),
@@ -216,7 +217,7 @@ impl Performer {
         }
     }
 
-    /// Tells what a status says now.
+    /// Announces the new content of a status.
     fn tell_said(&self, execution: &ExecutionId, name: Option<&TargetName>, says: &Says, before: &Subject) {
         let target = Shown(name);
         match says {
@@ -282,7 +283,7 @@ impl Performer {
     }
 
     fn tell_end(&self, execution: &ExecutionId, target: &Shown<'_>, ending: &Ending, before: &Subject) {
-        // One that waits for its next attempt has no run yet.
+        // An execution between two attempts has no run yet.
         let run = before.run.as_ref().filter(|_| !before.waits());
         match ending {
             Ending::Completed(success) => {
@@ -317,7 +318,7 @@ impl Performer {
         }
     }
 
-    /// Tells how the last attempt ended, and why there is no other: before the end of the execution.
+    /// Announces how the last attempt ended, and why there is no other, before the end of the execution.
     fn tell_last_attempt(&self, execution: &ExecutionId, target: &Shown<'_>, tried: &Tried, run: Option<&RunId>) {
         let Tried { attempt, of, end, stop } = tried;
         self.metrics.retry_stopped(stop);

@@ -1,7 +1,7 @@
-//! What may have been written and is not told yet, as the answer was lost.
+//! The announcements of writes whose answer was lost.
 //!
-//! It is told when the view shows that it was written, and forgotten when the view shows that it was not. A crash loses
-//! it: the conditions hold the truth.
+//! An announcement is made when the view shows the result of the write, and forgotten when the view shows that it did
+//! not happen. A crash loses it: the conditions have the truth.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::perform::{Sight, Telling, TellingKey};
 /// How many are kept: as many as there may be events that wait to be written.
 const MOST: usize = 16_384;
 
-/// By target, so that a look at a target finds its own.
+/// By target, so that a decision on a target finds its own.
 #[derive(Debug, Default)]
 pub struct Untold {
     tellings: HashMap<Key, HashMap<TellingKey, Telling>>,
@@ -22,8 +22,8 @@ pub struct Untold {
 }
 
 impl Untold {
-    /// Keeps what there is to tell of a write whose outcome is unknown. A later try of the same write takes the place
-    /// of an earlier one. Says whether there was room.
+    /// Keeps the announcement of a write with an unknown outcome. A later try of the same write replaces an earlier
+    /// one. Returns whether there was room.
     pub fn keep(&mut self, key: &Key, telling: Telling) -> bool {
         if self.count >= MOST {
             return false;
@@ -33,19 +33,19 @@ impl Untold {
         true
     }
 
-    /// Forgets what there was to tell of an execution or a schedule, as a later write to it has happened and was told:
-    /// so none of the earlier tries has.
+    /// Forgets the announcements about an execution or a schedule, because a later write to it has happened and was
+    /// announced: so the earlier tries have not.
     pub fn forget(&mut self, key: &Key, about: &Uid) {
         self.retain(key, |telling| telling.about() != about);
     }
 
-    /// Forgets everything: another replica leads, and tells of what it finds.
+    /// Forgets everything: another replica leads, and announces what it finds.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes out what the view of a target shows to have been written, in the order of their uids, and forgets what
-    /// can never be written any more.
+    /// Takes out the announcements whose result the view of a target shows, in the order of their uids, and forgets
+    /// those whose write can never happen any more.
     pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Telling> {
         let mut shown = Vec::new();
         self.retain(key, |telling| match telling.sight(target) {

@@ -1,4 +1,4 @@
-//! What a status says anew after the end. Nothing but conditions, and the record of a clearance, may change then.
+//! Status changes after the end: only conditions and the record of a clearance may change then.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ClearanceStatus, WorkflowExecutionStatus, conditions, limits};
@@ -12,8 +12,8 @@ use wfe_view::observe::is_of_one_that_goes_on;
 use super::guard::count_clearance;
 use super::{Subject, amended, condition, lock_after_the_end};
 
-/// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change. Where
-/// something other than the operator wrote the end, conditions are left out that were true before it only.
+/// Renders that the target has drained after the end. Only conditions of a terminal status may change. If another
+/// program wrote the end, conditions that are true only before it are left out.
 pub(super) fn freed(subject: &Subject, mut conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
     let was_locked = is_locked(&conditions);
     conditions.retain(|condition| condition.type_ == conditions::TARGET_LOCKED || !is_of_one_that_goes_on(condition));
@@ -23,7 +23,7 @@ pub(super) fn freed(subject: &Subject, mut conditions: Vec<Condition>, now: Time
     WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
 }
 
-/// Returns whether a status says that its execution holds its target.
+/// Returns whether a status shows that its execution holds its target.
 #[must_use]
 pub fn is_locked(conditions: &[Condition]) -> bool {
     conditions.iter().any(|condition| condition.type_ == conditions::TARGET_LOCKED && condition.status == "True")
@@ -40,7 +40,7 @@ pub(super) fn blocked(
     amended(conditions, blocked_condition(subject, now, blocked, target))
 }
 
-/// Renders what a clearance has done, after the end.
+/// Renders the effect of a clearance, after the end.
 pub(super) fn cleared(
     target: Option<&TargetName>,
     subject: &Subject,

@@ -1,5 +1,5 @@
-//! What a status says of the attempts of an execution with a retry policy: the list, which is written whole, and the
-//! condition `Retrying`.
+//! The attempts of an execution with a retry policy in its status: the list, which is written whole, and the condition
+//! `Retrying`.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus>
 fn ended(subject: &Subject, retry: &Retry, end: &AttemptEnd) -> Vec<AttemptStatus> {
     let mut all = listed(&retry.attempts);
     if all.is_empty() {
-        // Somebody else wrote the status; it is taken for the first attempt.
+        // Another program wrote the status, which counts as the first attempt.
         let first = Attempt {
             run: subject.run.as_ref().filter(|_| subject.started_at.is_some()).map(|run| run.name.clone()),
             started_at: subject.started_at.filter(|_| subject.run.is_some()),
@@ -87,7 +87,7 @@ pub(crate) fn delay_text(delay: Duration) -> String {
     }
 }
 
-/// What is said when an attempt has failed and there is another.
+/// A failed attempt that is followed by another.
 pub(super) struct Retried<'a> {
     /// Which attempt has failed.
     pub(super) attempt: u32,
@@ -95,11 +95,11 @@ pub(super) struct Retried<'a> {
     pub(super) of: u32,
     /// How it ended.
     pub(super) end: &'a AttemptEnd,
-    /// The proof that a step of it ran, where it is not on record.
+    /// The proof that a step of it ran, if it is not recorded yet.
     pub(super) proof: Option<&'a Proof>,
-    /// How long the wait before the next one is.
+    /// The wait before the next attempt.
     pub(super) delay: Duration,
-    /// When that may begin.
+    /// When the next attempt may begin.
     pub(super) not_before: Time,
 }
 
@@ -134,11 +134,11 @@ pub(super) fn retried(
     WorkflowExecutionStatus { attempts, conditions, ..common(target, subject) }
 }
 
-/// What goes before the words on what holds the next attempt back.
+/// The text before what delays the next attempt.
 const HELD_BACK: &str = "; it is held back: ";
 
-/// Renders what holds the next attempt back, though its wait is over: in the condition `Waiting`, and behind what the
-/// condition `Retrying` says already.
+/// Renders what delays the next attempt, although its wait is over: in the condition `Waiting`, and after the present
+/// text of the condition `Retrying`.
 pub(super) fn held_back(
     subject: &Subject,
     mut kept: Vec<Condition>,
@@ -148,15 +148,15 @@ pub(super) fn held_back(
     let why = waiting.message();
     for retrying in kept.iter_mut().filter(|it| it.type_ == conditions::RETRYING) {
         let said = retrying.message.split(HELD_BACK).next().unwrap_or_default();
-        // What is said of the failure gives way, so that the end is not cut off.
+        // The text about the failure is cut, so that the end is complete.
         let room = limits::MESSAGE.saturating_sub(u32::try_from(HELD_BACK.len() + why.len()).unwrap_or(u32::MAX));
         retrying.message = limits::cut(&format!("{}{HELD_BACK}{why}", limits::cut(said, room)), limits::MESSAGE);
     }
     amended(kept, condition(subject, now, conditions::WAITING, "True", waiting.reason(), &why))
 }
 
-/// Renders that an attempt runs: the condition of an execution with a policy, and none of one without. `begun` is when
-/// it has begun, where the status does not say so yet.
+/// Renders that an attempt runs: the condition of an execution with a policy; none without one. `begun` is when it has
+/// begun, if the status does not show it yet.
 pub(super) fn runs(subject: &Subject, begun: Option<Time>) -> Option<Condition> {
     let retry = subject.retry.as_deref()?;
     let since = begun.or_else(|| retry.attempts.last()?.started_at).or(subject.started_at).unwrap_or_default();
@@ -164,8 +164,8 @@ pub(super) fn runs(subject: &Subject, begun: Option<Time>) -> Option<Condition> 
     Some(retrying(subject, since, "False", conditions::RUNNING, &message))
 }
 
-/// Adds what the end of an execution says of its attempts, where it has a policy and got its turn. One that only waited
-/// is left as it is.
+/// Adds the attempts to the end of an execution, if it has a policy and got its turn. An attempt that only waited stays
+/// as it is.
 pub(super) fn finish(status: &mut WorkflowExecutionStatus, subject: &Subject, ending: &Ending, at: Time) {
     let Some(retry) = subject.retry.as_deref() else { return };
     let (end, reason, message) = match ending {

@@ -1,4 +1,4 @@
-//! What a status says from the end of an execution on.
+//! The status of an execution that has ended.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
@@ -84,7 +84,7 @@ pub(super) fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) ->
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
     let task = failure.task.as_ref();
     let message = limits::cut(&failure.message, limits::MESSAGE);
-    // The summary is made for programs that pass it on.
+    // Programs pass the summary on, so it quotes no value.
     let mut told = failure.clone();
     if let Some(redaction) = &subject.redaction {
         redact(&mut told, redaction);
@@ -94,9 +94,9 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         completion_time: Some(api_time(failure.failed_at)),
         duration: subject.is_running.then(|| duration::format(failure.ran_for)),
         run_sequence: failure.number.and_then(|number| i64::try_from(number).ok()),
-        // What names no target counts for none.
+        // A failure without a target counts for none.
         consecutive_failures: target.map(|_| counter(failure.charge.consecutive_failures)),
-        // No time lets anything run on a target that it exhausts.
+        // Time alone never frees a target that it exhausts.
         next_allowed_execution: target
             .and(failure.charge.next_allowed_execution)
             .filter(|_| !failure.charge.exhausts)
@@ -136,7 +136,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
     }
 }
 
-/// Takes the values of parameters out of what others have said of a failure.
+/// Removes the values of parameters from what others have reported of a failure.
 pub fn redact(failure: &mut Failure, redaction: &Redaction) {
     failure.message = redaction.apply(&failure.message).into();
     let Some(tried) = &mut failure.tried else { return };

@@ -1,4 +1,4 @@
-//! What a status says of a clearance or a cancellation that no policy guarded when the operator saw it.
+//! The condition `Unguarded` of a clearance or a cancellation that no policy guarded when the operator saw it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{Phase, WorkflowExecutionStatus, conditions};
@@ -7,7 +7,7 @@ use wfe_core::guard::{Unguarded, WordKind};
 
 use super::{Subject, amended, condition};
 
-/// Renders whether it counts. Before the start this may be the first that a status says.
+/// Renders whether it counts. Before the start this may be the first status.
 pub(super) fn unguarded(
     subject: &Subject,
     kept: Vec<Condition>,
@@ -23,8 +23,8 @@ pub(super) fn unguarded(
     }
 }
 
-/// Keeps the record of the cancellation where conditions are written whole. `counted`: when the cancellation has ended
-/// the execution, where it has.
+/// Keeps the condition of the cancellation when conditions are written whole. `counted`: when the cancellation has
+/// ended the execution, if it has.
 pub(super) fn keep_unguarded(
     subject: &Subject,
     mut status: WorkflowExecutionStatus,
@@ -43,7 +43,7 @@ pub(super) fn keep_unguarded(
     status
 }
 
-/// Records of a clearance that it counts, where these conditions say that it does not.
+/// Records that a clearance counts, if these conditions state that it does not.
 pub(super) fn count_clearance(subject: &Subject, mut kept: Vec<Condition>, now: Time) -> Vec<Condition> {
     let ignored = WordKind::Clearance.reason(false);
     let is_it = |condition: &&mut Condition| condition.type_ == conditions::UNGUARDED && condition.reason == ignored;

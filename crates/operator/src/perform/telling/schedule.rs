@@ -1,4 +1,4 @@
-//! What is told of a status of a schedule that was written, and whether a watch shows that write.
+//! The announcement of a write to the status of a schedule.
 
 use wfe_core::action::Record;
 use wfe_core::name::Uid;
@@ -7,11 +7,11 @@ use wfe_core::target::Target;
 
 use super::Sight;
 
-/// What is told of a status of a schedule that was written.
+/// The announcement of a write to the status of a schedule.
 #[derive(Clone, Debug)]
 pub struct OfSchedule {
     pub(in crate::perform) record: Record,
-    /// What the status said before.
+    /// The status before.
     pub(in crate::perform) shown: Box<ScheduleStatus>,
 }
 
@@ -20,7 +20,7 @@ impl OfSchedule {
         &self.record.schedule.uid
     }
 
-    /// Looks for the write in what is known of the schedule's target now. What another replica wrote in its place says
+    /// Looks for the result of the write in the present view of the schedule's target. Another replica may have written
     /// the same, or something else.
     pub(in crate::perform) fn sight(&self, target: Option<&Target>) -> Sight {
         let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };

@@ -1,4 +1,4 @@
-//! Puts evidence together from what was read live: bounded, and without any value of a parameter.
+//! Makes evidence from the results of live reads: bounded, and without any value of a parameter.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,13 @@ use wfe_tekton::{Redaction, api_time, parse_moment};
 
 /// The longest evidence, in bytes: a parameter may have 8,192.
 pub(super) const LONGEST: usize = 8_000;
-/// How much of a message is shown, in characters; where all do not fit, less.
+/// How much of each message is included, in characters: less, if not everything fits.
 const MESSAGES: [u32; 4] = [500, 250, 100, 0];
 
-/// How many circuits are named: with more open, their number says no more.
+/// How many circuits are named: with more open circuits, their number is enough.
 const CIRCUITS: usize = 16;
 
-/// Puts evidence together. `failed` are the failures that were read, the newest first.
+/// Makes evidence. `failed` are the failures that were read, the newest first.
 pub(super) fn gathered(
     step: &TriageStep,
     gather: &Gather,
@@ -58,8 +58,8 @@ pub(super) fn gathered(
     Gathered { of: step.of.clone(), evidence, text: text.into(), digest: digest.into() }
 }
 
-/// Reads one failure from the status of its execution. None where it says nothing of a failure. Its parameters may be
-/// those of an earlier template.
+/// Reads one failure from the status of its execution. None if the status has no failure. Its parameters may be those
+/// of an earlier template.
 fn failure(child: &DynamicObject, of_schedule: &Redaction) -> Option<FailureSeen> {
     let details = child.data["status"]["failureDetails"].as_object()?;
     let text = |key: &str| details.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -79,8 +79,8 @@ fn failure(child: &DynamicObject, of_schedule: &Redaction) -> Option<FailureSeen
     })
 }
 
-/// Renders evidence for an analyst that is a workflow. What does not fit is left out: first of the messages, then the
-/// oldest failures, and the names of circuits last.
+/// Renders evidence for an analyst that is a workflow. What does not fit is left out: first parts of the messages, then
+/// the oldest failures, and last the names of circuits.
 fn render(evidence: &Evidence) -> String {
     let all = evidence.failures.len();
     let messages = MESSAGES.into_iter().map(|messages| (messages, all, CIRCUITS));
@@ -130,11 +130,12 @@ fn as_text(evidence: &Evidence, messages: u32, failures: usize, circuits: usize)
         "failures": shown,
     });
     drop_nulls(&mut text);
-    // The evidence is the value of a parameter, in which Tekton would replace its variables. The same JSON without one.
+    // The evidence is the value of a parameter, in which Tekton would replace its variables. This is the same JSON
+    // without any.
     text.to_string().replace("$(", "$\\u0028")
 }
 
-/// What is not known is left out.
+/// Leaves unknown fields out.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

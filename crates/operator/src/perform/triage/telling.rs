@@ -1,4 +1,4 @@
-//! Tells of what a triage has come to, once the status says it.
+//! Announces the outcome of a triage, once the status records it.
 
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::ScheduleStatus;
@@ -8,7 +8,7 @@ use super::super::Performer;
 use crate::events::Announcement;
 
 impl Performer {
-    /// Tells of a status that was written: how a triage has ended, and that what one had done is undone.
+    /// Announces a status that was written: how a triage has ended, and that an earlier one is undone.
     pub(in super::super) fn tell_of_triage(
         &self,
         schedule: &ScheduleId,
@@ -46,7 +46,7 @@ impl Performer {
     }
 }
 
-/// Names what was adjusted. No value is told: one of a parameter may be a secret.
+/// Names the adjusted fields. No value is included: that of a parameter may be a secret.
 fn changed(shown: &ScheduleStatus, wanted: &ScheduleStatus) -> String {
     let none = Adjust::default();
     let was = shown.adjust.as_deref().unwrap_or(&none);

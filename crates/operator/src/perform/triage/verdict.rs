@@ -1,19 +1,19 @@
-//! Reads what an analyst has said (section 13.3). It is text of somebody else: bounded first, then read as JSON,
-//! and refused with a reason. What a verdict may do is decided elsewhere.
+//! Reads the answer of an analyst (section 13.3). It is text from a user: bounded first, then read as JSON, and refused
+//! with a reason. Another module decides what a verdict may do.
 
 use serde_json::{Map, Value};
 use wfe_api::variable;
 use wfe_core::triage::{Judgement, Verdict, Wanted};
 
-/// The longest result that is read, in bytes. Tekton lets 4 KiB through unless it is configured otherwise.
+/// The longest result that is read, in bytes. Tekton passes 4 KiB unless it is configured otherwise.
 pub(super) const LONGEST: usize = 8 * 1024;
-/// How many values of parameters a verdict may ask for: as many as a schedule may list.
+/// How many parameter values a verdict may request: as many as a schedule may list.
 const PARAMETERS: usize = wfe_api::limits::TRIAGE_FIELDS as usize;
 
 /// Reads a verdict.
 ///
 /// # Errors
-/// It cannot be used; why, for people. No text of it is quoted but an unknown verdict, cut.
+/// Why it cannot be used, for people. No text of it is quoted except an unknown verdict, cut.
 pub(super) fn parse(text: &str) -> Result<Judgement, String> {
     if text.len() > LONGEST {
         return Err(format!("its result verdict has {} bytes, more than {LONGEST}", text.len()));
