@@ -1,4 +1,4 @@
-//! What is between the operator and the API server: requests, their limits, the watches, and who may write.
+//! The operator's access to the API server: requests and their limits, watches, and leader election.
 
 pub mod client;
 pub mod crds;

@@ -1,6 +1,6 @@
-//! Follows the `ConfigMap`, and shows what is in force of it and of the flags.
+//! Follows the `ConfigMap`, and shows which settings of it and of the flags are in force.
 //!
-//! How both are read, and which wins, is `wfe_settings::config`.
+//! `wfe_settings::config` reads both and decides which wins.
 
 mod follow;
 mod page;

@@ -1,4 +1,4 @@
-//! Whether the process lives and whether it can decide, as the probes ask it.
+//! Whether the process is alive and ready to decide, for the probes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use wfe_core::trouble::OwnTrouble;
 use wfe_view::index::Kind;
 
-/// How old the engine's last sign of life may be. It gives one every second.
+/// The age of the engine's last sign of life at which the process counts as stuck. The engine gives one every second.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
-/// How long a failed watch keeps the process unready when nothing else is heard: longer than its longest wait between
-/// two tries and the time that a try may take, so that one that goes on failing never looks ready in between.
+/// How long a failed watch keeps the process unready without further news. It is longer than the longest wait between
+/// two tries plus one try, so that a watch that keeps failing never looks ready in between.
 const FAILING_FOR: Duration = Duration::from_secs(20);
 
-/// How many paused namespaces are named; of the others `/readyz` gives the number.
+/// The limit of paused namespaces that `/readyz` names; it counts the others.
 const NAMED: usize = 5;
 
 /// The shared record. Cheap to clone.
@@ -25,23 +25,23 @@ pub struct Health(Arc<Mutex<State>>);
 struct State {
     engine_alive: Instant,
     synced: bool,
-    /// Which view is too old to decide on.
+    /// Which part of the view is too old to decide on.
     stale: Option<String>,
     stopping: bool,
-    /// What keeps it from starting to work.
+    /// What the process waits for before it can work.
     awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
-    /// What people have paused, in words. It keeps nobody from being ready.
+    /// What people have paused, as text. The process stays ready.
     paused: Option<String>,
-    /// Why schedules cannot be seen. Executions go on without them, so it keeps nobody from being ready either.
+    /// Why schedules cannot be seen. Executions do not need them, so the process stays ready.
     unscheduled: Option<String>,
-    /// Which admission policies do not protect. It keeps nobody from being ready: see [`Health::unprotected`].
+    /// Which admission policies do not protect. The process stays ready: see [`Health::unprotected`].
     unprotected: Option<String>,
-    /// Which decisive field the CRD of executions lacks, in words.
+    /// Which decisive field the CRD of executions lacks, as text.
     unfit: Option<String>,
-    /// Which other fields the CRDs lack, in words. It keeps nobody from being ready.
+    /// Which other fields the CRDs lack, as text. The process stays ready.
     outdated: Option<String>,
-    /// How many targets wait for the operator's own trouble, and one such trouble in words.
+    /// How many targets wait because of a fault of the operator itself, and one such fault as text.
     own_trouble: Option<(usize, String)>,
 }
 
@@ -66,7 +66,8 @@ impl Health {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// The engine goes round. `stale` says which view is too old to decide on, where one is.
+    /// Records a sign of life of the engine. `stale` names the part of the view that is too old to decide on, if there
+    /// is one.
     pub fn engine_alive(&self, synced: bool, stale: Option<String>) {
         self.update(|state| {
             state.engine_alive = Instant::now();
@@ -75,7 +76,7 @@ impl Health {
         });
     }
 
-    /// The process cannot start to work before something that is told here; `None`: it can.
+    /// Records what the process waits for before it can work; `None` if it can.
     pub fn awaits(&self, what: Option<String>) {
         self.update(|state| {
             state.engine_alive = Instant::now();
@@ -83,12 +84,12 @@ impl Health {
         });
     }
 
-    /// The process has been asked to stop.
+    /// Records that the process was asked to stop.
     pub fn stopping(&self) {
         self.update(|state| state.stopping = true);
     }
 
-    /// Somebody has paused everything, as `by` says, or these namespaces; or nothing is paused.
+    /// Records that everything is paused by `by`, or these namespaces are; or that nothing is paused.
     pub fn paused(&self, by: Option<&str>, namespaces: &[&str]) {
         let everything = by.map(|by| format!("everything is paused by {by}"));
         let named = match namespaces {
@@ -104,30 +105,30 @@ impl Health {
         self.update(|state| state.paused = (!said.is_empty()).then(|| said.join("; ")));
     }
 
-    /// Schedules cannot be seen, as this says; `None`: they can.
+    /// Records why schedules cannot be seen; `None` if they can.
     pub fn unscheduled(&self, why: Option<String>) {
         self.update(|state| state.unscheduled = why.map(|why| format!("no WorkflowSchedule runs: {why}")));
     }
 
-    /// These admission policies do not protect; `None`: all do. The process stays ready: an unready one is taken out of
-    /// nothing that would be safer without it, another replica would find the same, and an upgrade that puts the
-    /// policies back would wait for it.
+    /// Records which admission policies do not protect; `None` if all do. The process stays ready. To make it unready
+    /// would make nothing safer, another replica would find the same, and an upgrade that restores the policies would
+    /// wait for it.
     pub fn unprotected(&self, why: Option<String>) {
         self.update(|state| state.unprotected = why);
     }
 
-    /// Records which decisive field the CRD of executions lacks, in words; `None`: it has all of them.
+    /// Records which decisive field the CRD of executions lacks, as text; `None` if it has all of them.
     pub fn unfit(&self, why: Option<String>) {
         self.update(|state| state.unfit = why);
     }
 
-    /// Records which other fields the CRDs lack, in words. The operator works on without them.
+    /// Records which other fields the CRDs lack, as text. The operator works without them.
     pub fn outdated(&self, why: Option<String>) {
         self.update(|state| state.outdated = why);
     }
 
-    /// Returns what else people should know of a process that is ready: what is paused, whether schedules run, which
-    /// policies are missing, and which fields the CRDs lack.
+    /// Returns the notices of a ready process: what is paused, why schedules do not run, which policies do not protect,
+    /// and which fields the CRDs lack.
     #[must_use]
     pub fn notes(&self) -> Option<String> {
         self.read(|state| {
@@ -137,21 +138,21 @@ impl Health {
         })
     }
 
-    /// A watch has brought something.
+    /// Records that a watch delivered something.
     pub fn watch_delivered(&self, kind: Kind) {
         self.update(|state| {
             state.failing.remove(&kind);
         });
     }
 
-    /// A watch or its list has failed.
+    /// Records that a watch or its list failed.
     pub fn watch_failed(&self, kind: Kind, error: String) {
         self.update(|state| {
             state.failing.insert(kind, (Instant::now(), error));
         });
     }
 
-    /// Records how many targets wait for the operator's own trouble, and one such trouble.
+    /// Records how many targets wait because of a fault of the operator itself, and one such fault.
     pub fn own_trouble(&self, targets: usize, one: Option<&OwnTrouble>) {
         self.update(|state| state.own_trouble = one.map(|trouble| (targets, trouble.message())));
     }
@@ -159,7 +160,7 @@ impl Health {
     /// Answers `/healthz`.
     ///
     /// # Errors
-    /// What is wrong: the process should be restarted.
+    /// The fault: the process should be restarted.
     pub fn alive(&self) -> Result<(), String> {
         self.read(|state| {
             let silent = state.engine_alive.elapsed();
@@ -199,14 +200,14 @@ impl Health {
         })
     }
 
-    /// Returns what fails of the watches that every target needs, where something does.
+    /// Returns the failures of the watches that every target needs, if there are any.
     #[must_use]
     pub fn failing(&self) -> Option<String> {
         let failing = self.read(|state| state.failing(|_| true));
         (!failing.is_empty()).then(|| failing.join("; "))
     }
 
-    /// Returns why one watch fails, where it does.
+    /// Returns why one watch fails, if it does.
     #[must_use]
     pub fn failure(&self, kind: Kind) -> Option<String> {
         self.read(|state| state.failing.get(&kind).map(|(_, error)| cannot_watch(kind, error)))
@@ -222,7 +223,7 @@ impl Health {
 }
 
 impl State {
-    /// Returns the failures of the watches that every target needs, and that began at such a time.
+    /// Returns the failures of the watches that every target needs, if this predicate holds for their beginning.
     fn failing(&self, counts: impl Fn(&Instant) -> bool) -> Vec<String> {
         let needed = self.failing.iter().filter(|(kind, (since, _))| Kind::NEEDED.contains(kind) && counts(since));
         let mut failing: Vec<String> = needed.map(|(kind, (_, error))| cannot_watch(*kind, error)).collect();

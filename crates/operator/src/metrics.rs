@@ -1,4 +1,4 @@
-//! What Prometheus sees. Every label has a closed set of values, and every series a help text.
+//! The operator's metrics. Every label has a closed set of values, and every series a help text.
 
 mod busy;
 mod circuits;
@@ -46,7 +46,7 @@ pub const CAUSES: [&str; 12] = [
     "refused",
     "lease",
 ];
-/// The cause of an error that is a panic.
+/// The cause for a panic.
 pub const PANIC: &str = "panic";
 
 /// The operator's metrics. Cheap to clone.
@@ -191,7 +191,7 @@ impl Metrics {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Counts an execution that ended, with the time that it ran, where it did.
+    /// Counts an execution that ended, with the duration of its run, if it had one.
     pub fn ended(&self, outcome: OutcomeLabel, ran_for: Option<Duration>) {
         self.0.executions.with_label_values(&[outcome.as_str()]).inc();
         if let Some(ran_for) = ran_for {
@@ -209,12 +209,12 @@ impl Metrics {
         self.0.retry_stops.with_label_values(&[stop.reason()]).inc();
     }
 
-    /// Counts an execution that was skipped.
+    /// Counts a skipped execution.
     pub fn skipped(&self, skip: &Skip) {
         self.skipped_for(skip.reason(), matches!(skip, Skip::Backoff { .. } | Skip::ExhaustedRetries { .. }));
     }
 
-    /// Counts an end that another process wrote and did not tell of.
+    /// Counts an end that another process wrote and did not announce.
     pub fn end_shown(&self, end: &EndShown) {
         match end.phase {
             EndPhase::Completed => self.ended(OutcomeLabel::Completed, end.ran_for),
@@ -233,13 +233,13 @@ impl Metrics {
         }
     }
 
-    /// Returns the gauges of what stands in the way on each target.
+    /// Returns the gauges of the blocks of each target.
     #[must_use]
     pub fn standing(&self) -> StandingGauges {
         StandingGauges::new(self.0.consecutive_failures.clone(), self.0.blocked_targets.clone())
     }
 
-    /// Returns the gauges of what goes on at each target.
+    /// Returns the gauges of waiting and draining.
     #[must_use]
     pub fn busy(&self) -> BusyGauges {
         BusyGauges::new(&self.0.now)
@@ -251,13 +251,13 @@ impl Metrics {
         &self.0.schedules
     }
 
-    /// Returns what is shown of circuits.
+    /// Returns the metrics of circuits.
     #[must_use]
     pub fn circuits(&self) -> &CircuitMetrics {
         &self.0.circuits
     }
 
-    /// Counts a run that was created.
+    /// Counts a created run.
     pub fn run_created(&self) {
         self.0.runs_created.inc();
     }
@@ -267,7 +267,7 @@ impl Metrics {
         self.0.decisions.observe(took.as_secs_f64());
     }
 
-    /// Records how long it took to perform a decision's actions.
+    /// Records how long the actions of a decision took.
     pub fn performed(&self, took: Duration) {
         self.0.performs.observe(took.as_secs_f64());
     }
@@ -277,7 +277,7 @@ impl Metrics {
         self.0.errors.with_label_values(&[cause]).inc();
     }
 
-    /// Shows how much there is to do and to know, and how many places a namespace has beside others.
+    /// Sets the gauges of the engine: queue, targets, synced, and the places of a namespace beside others.
     pub fn load(&self, queue_depth: usize, places: f64, targets: usize, synced: bool) {
         self.0.now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
         self.0.now.places.set(places);
@@ -285,35 +285,35 @@ impl Metrics {
         self.0.now.synced.set(i64::from(synced));
     }
 
-    /// Shows whether this replica leads.
+    /// Sets whether this replica leads.
     pub fn leads(&self, leads: bool) {
         self.0.now.leader.set(i64::from(leads));
     }
 
-    /// Shows whether everything is paused, and how many namespaces are.
+    /// Sets whether everything is paused, and how many namespaces are.
     pub fn paused(&self, everything: bool, namespaces: usize) {
         self.0.now.paused.set(i64::from(everything));
         self.0.now.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
-    /// Shows how many targets wait for one of the operator's own troubles.
+    /// Sets how many targets wait because of a fault of the operator itself.
     pub fn own_trouble(&self, cause: OwnCause, targets: usize) {
         let targets = i64::try_from(targets).unwrap_or(i64::MAX);
         self.0.now.own_trouble.with_label_values(&[cause.reason()]).set(targets);
     }
 
-    /// Shows how many fields a CRD of the cluster lacks that decisions do not rest on.
+    /// Sets how many fields that are not decisive a CRD lacks.
     pub fn crd_fields_missing(&self, crd: &str, fields: usize) {
         let fields = i64::try_from(fields).unwrap_or(i64::MAX);
         self.0.now.crd_fields_missing.with_label_values(&[crd]).set(fields);
     }
 
-    /// Shows whether an admission policy that ships is missing, or is not as it ships.
+    /// Sets whether a shipped admission policy is missing or changed.
     pub fn policy_missing(&self, policy: &str, missing: bool) {
         self.0.now.policy_missing.with_label_values(&[policy]).set(i64::from(missing));
     }
 
-    /// Shows for how long a watch has been silent.
+    /// Sets for how long a watch has been silent.
     pub fn silent(&self, kind: Kind, silence: Duration) {
         self.0.now.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());
     }
@@ -323,7 +323,7 @@ impl Metrics {
         self.0.api_requests.with_label_values(&[&verb.to_string(), resource, &code.to_string()]).inc();
     }
 
-    /// Counts what a watch delivered.
+    /// Counts a delivery of a watch.
     pub fn delivered(&self, kind: Kind) {
         self.0.deliveries.with_label_values(&[kind.label()]).inc();
     }
@@ -338,18 +338,18 @@ impl Metrics {
         self.0.events_lost.inc();
     }
 
-    /// Counts a run that is not ours under a name of ours.
+    /// Counts a foreign run that has a name of ours.
     pub fn foreign_run(&self) {
         self.0.foreign_runs.inc();
     }
 
-    /// Shows which version of the configuration is in force.
+    /// Sets which version of the configuration is in force.
     pub fn config_in_force(&self, version: &str) {
         self.0.now.config_info.reset();
         self.0.now.config_info.with_label_values(&[version]).set(1);
     }
 
-    /// Shows whether the newest version of the configuration is refused.
+    /// Sets whether the newest version of the configuration is refused.
     pub fn config_refused(&self, refused: bool) {
         self.0.now.config_refused.set(i64::from(refused));
     }
@@ -359,15 +359,15 @@ impl Metrics {
         self.0.slow_drains.inc();
     }
 
-    /// Counts an execution that was removed.
+    /// Counts a removed execution.
     pub fn expired(&self) {
         self.0.expired.inc();
     }
 
-    /// Renders everything in the text format of Prometheus.
+    /// Renders all metrics in the text format of Prometheus.
     ///
     /// # Errors
-    /// When a metric cannot be encoded.
+    /// If a metric cannot be encoded.
     pub fn render(&self) -> prometheus::Result<Vec<u8>> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.0.registry.gather(), &mut text)?;

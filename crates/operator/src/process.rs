@@ -1,4 +1,4 @@
-//! What makes a program a process: its tasks, signals and logs.
+//! The tasks, signals and logs of the process.
 
 pub mod parts;
 pub mod signals;

@@ -1,4 +1,4 @@
-//! The two small HTTP servers: metrics, and health for the probes.
+//! The two small HTTP servers: one for metrics, one for the probes.
 
 mod access;
 mod connections;
@@ -20,10 +20,10 @@ use crate::metrics::Metrics;
 pub use access::Access;
 pub use tls::Certificates;
 
-/// Opens a port, or says which one could not be opened.
+/// Opens a port.
 ///
 /// # Errors
-/// When the address is taken or not ours.
+/// If the address is in use or not available; the error names the server and the address.
 pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         anyhow::anyhow!("cannot serve {server} on {address}: {error}; choose another address with --{server}-address")
@@ -32,8 +32,8 @@ pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result
     Ok(listener)
 }
 
-/// Serves `/metrics` until the process ends: over TLS where there is a certificate, and only to whom `access` admits
-/// where that is given.
+/// Serves `/metrics` until the process ends: over TLS if there is a certificate, and only to clients that `access`
+/// admits, if it is given.
 pub async fn serve_metrics(
     listener: TcpListener,
     metrics: Metrics,

@@ -1,26 +1,26 @@
-//! What a request to the API server does.
+//! The verbs of requests to the API server.
 
 use std::fmt;
 
-/// What a request does, as its metric label says it.
+/// The verb of a request, as in the label of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads one object.
     Get,
-    /// Reads those that a label selects.
+    /// Reads the objects of a selection.
     List,
-    /// Makes one.
+    /// Creates an object.
     Create,
-    /// Replaces one.
+    /// Replaces an object.
     Update,
-    /// Changes one.
+    /// Changes an object.
     Patch,
-    /// Removes one.
+    /// Deletes an object.
     Delete,
 }
 
 impl Verb {
-    /// Returns whether it changes something.
+    /// Returns whether the verb writes.
     #[must_use]
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Get | Self::List)

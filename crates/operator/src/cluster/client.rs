@@ -1,7 +1,7 @@
-//! The one way to talk to the API server: every request has a time-out, a label, and no hidden retry.
+//! The one way to call the API server: every request has a time-out, a metric label, and no hidden retry.
 //!
-//! kube's own defaults are neither safe nor bounded for us: no answer time-out at all, and up to fifteen silent retries
-//! of writes within minutes. Retrying is the queue's business, which looks at the target again first.
+//! The defaults of kube do not fit: they have no time-out for an answer, and retry a write silently up to fifteen times
+//! within minutes. The queue does the retries, and reads the target again before each.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ use crate::cluster::pace::Pace;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
-/// webhook's time-out is seen as its own error and not as an unknown outcome.
+/// The time-out of a request. It is longer than the ten seconds that the API server gives an admission webhook, so that
+/// a webhook's time-out is seen as its own error and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// The writes that tell how slow the API server is: nearly all that a crowd makes, and no webhook of another project
-/// answers for most of them.
+/// The writes by which the latency of the API server is measured. They are nearly all writes of a burst, and webhooks
+/// of other projects rarely apply to them.
 const PACED: [&str; 2] = [wfe_tekton::PLURAL, "workflowexecutions/status"];
-/// How long a connection may take to stand.
+/// The time-out for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The API server, with the resources that the operator knows.
+/// The API server, with the resources that the operator uses.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -49,16 +49,16 @@ pub struct Cluster {
     leadership: Leadership,
     metrics: Metrics,
     pace: Pace,
-    /// Where requests wait for a place, if they are for a namespace that asks.
+    /// The lane that limits the requests of one namespace; none for requests of the operator itself.
     lane: Option<Lane>,
 }
 
 impl Cluster {
-    /// Connects as `config` says, but with our own time-outs and without retries. It writes only while this process
-    /// leads.
+    /// Connects as `config` says, but with our own time-outs and without retries. Writes are sent only while this
+    /// process leads.
     ///
     /// # Errors
-    /// When the configuration cannot be used, for example a certificate that cannot be read.
+    /// If the configuration cannot be used, for example because a certificate cannot be read.
     pub fn connect(
         mut config: Config,
         execution_namespace: &str,
@@ -68,7 +68,7 @@ impl Cluster {
     ) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
+        // A watch is long, and its time-out is set in `watch`. Other requests are limited by `call`.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
         Ok(Self {
@@ -81,7 +81,7 @@ impl Cluster {
         })
     }
 
-    /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and
+    /// Uses an API server that runs as a service in this process. As [`connect`](Self::connect), without sockets and
     /// TLS.
     #[must_use]
     pub fn over<S, B>(
@@ -115,13 +115,13 @@ impl Cluster {
         Self { execution_namespace: execution_namespace.into(), ..self }
     }
 
-    /// Returns the same cluster, whose requests wait for places of this lane.
+    /// Returns the same cluster, whose requests wait in this lane.
     #[must_use]
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane: Some(lane), ..self }
     }
 
-    /// Returns how slow its answers are.
+    /// Returns the measured latency of the API server.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace.clone()
@@ -145,7 +145,7 @@ impl Cluster {
         objects(&self.client, Kind::Execution, Some(namespace))
     }
 
-    /// Returns the `WorkflowSchedules` of one namespace, whole: a child is made from all of a template.
+    /// Returns the `WorkflowSchedules` of one namespace as whole objects: a child is made from the whole template.
     #[must_use]
     pub fn schedules_in(&self, namespace: &str) -> Api<DynamicObject> {
         objects(&self.client, Kind::Schedule, Some(namespace))
@@ -168,7 +168,7 @@ impl Cluster {
         })
     }
 
-    /// Returns what a watch of this kind watches, in one namespace or in all where it is about executions.
+    /// Returns the resource of a watch: of one namespace, or of all namespaces for executions and schedules.
     #[must_use]
     pub fn watched<K>(&self, kind: Kind, watch_namespace: Option<&str>) -> Api<K>
     where
@@ -190,21 +190,21 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Returns the admission policies of the cluster, or their bindings, as whoever wrote them has them.
+    /// Returns the admission policies of the cluster, or their bindings, as stored.
     #[must_use]
     pub fn admission(&self, half: Half) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", half.kind());
         Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, half.plural()))
     }
 
-    /// Returns the CRDs of the cluster, as whoever wrote them has them.
+    /// Returns the CRDs of the cluster, as stored.
     #[must_use]
     pub fn crds(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, "customresourcedefinitions"))
     }
 
-    /// Asks for what the API server publishes of the schemas of our group. It lags behind a CRD by half a second.
+    /// Reads the published schemas of our API group. They are about half a second older than the CRD.
     pub fn published_schemas(&self) -> impl Future<Output = kube::Result<Value>> {
         let client = self.client.clone();
         async move {
@@ -214,7 +214,7 @@ impl Cluster {
         }
     }
 
-    /// Returns what asks the API server about others, as `TokenReviews`.
+    /// Returns the resource for questions about other users, such as `TokenReviews`.
     #[must_use]
     pub fn reviews<K: Resource<DynamicType = (), Scope = ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.client.clone())
@@ -226,12 +226,12 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Makes one request, bounded in time and counted, as soon as its lane has a place for it. A write goes out only
-    /// while this process leads: that is asked directly before it is sent, and one that is still unanswered when the
-    /// term ends is given up.
+    /// Sends one request when its lane has room; its time is limited, and it is counted. A write is sent only while
+    /// this process leads: leadership is checked directly before, and an unanswered write is given up at the end of the
+    /// term.
     ///
     /// # Errors
-    /// Whatever the request brought instead of an answer.
+    /// The error of the request.
     pub async fn call<T>(
         &self,
         verb: Verb,
@@ -249,10 +249,10 @@ impl Cluster {
         answer.await
     }
 
-    /// Makes one request, bounded by this time and counted, whoever leads.
+    /// Sends one request with this time-out, and counts it. Leadership is not checked.
     ///
     /// # Errors
-    /// Whatever the request brought instead of an answer.
+    /// The error of the request.
     pub async fn ask<T>(
         &self,
         verb: Verb,
@@ -269,10 +269,10 @@ impl Cluster {
         result
     }
 
-    /// Lists all that a selection holds, page by page; each page is a request of its own.
+    /// Lists all objects of a selection, page by page; each page is one request.
     ///
     /// # Errors
-    /// Whatever a request brought instead of an answer.
+    /// The error of a request.
     pub async fn list(
         &self,
         resource: &'static str,
@@ -295,8 +295,8 @@ mod tests {
 
     use crate::verb::Verb;
 
-    /// One write of twenty meets a conflict or no connection, which is known at once; others go to kinds for which
-    /// webhooks of other projects answer. All that the API server writes itself takes the same time.
+    /// One write in twenty fails at once, with a conflict or without a connection; other writes have kinds to which
+    /// foreign webhooks apply. The writes of the API server itself all take the same time.
     #[tokio::test(start_paused = true)]
     async fn what_is_refused_at_once_does_not_make_the_api_server_look_slow() {
         let service =

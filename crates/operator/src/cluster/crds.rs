@@ -1,8 +1,8 @@
-//! Whether the CRDs in the cluster have the fields that this operator reads and writes.
+//! Checks whether the CRDs in the cluster have the fields that this operator reads and writes.
 //!
-//! The API server drops a field that its CRD does not have, and says nothing. Where a decisive field is missing the
-//! operator decides nothing and does not lead: an execution would look like another than it is. Where another field is
-//! missing the operator works on and says so.
+//! The API server silently drops a field that its CRD lacks. If a decisive field is missing, the operator does not
+//! decide and does not lead, because an execution would look like a different one. If another field is missing, the
+//! operator reports it and goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,29 +21,30 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// How long an answer may take.
+/// The time-out of a read.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a CRD that is repaired must have been so before the operator relies on it: the API server goes by a new
-/// CRD about a second after it has stored it.
+/// How long a CRD must have been repaired before the operator relies on it: the API server uses a new CRD about a
+/// second after it was stored.
 const SETTLES_IN: Duration = Duration::from_secs(2);
-/// How many fields a message names.
+/// The limit of fields in a message.
 const NAMED: usize = 3;
-/// How many dropped fields are remembered, so that each is logged once: as many as a status has, and some.
+/// The limit of dropped fields that are remembered, so that each is logged once: somewhat more than the fields of a
+/// status.
 const REMEMBERED: usize = 100;
 
-/// Whether decisions can rest on the CRD of executions.
+/// Whether the operator can decide with the CRD of executions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fitness {
-    /// It has not been read yet.
+    /// The CRD was not read yet.
     #[default]
     Unknown,
-    /// It has every decisive field, or nobody lets the operator read it.
+    /// The CRD has every decisive field, or the operator has no permission to read it.
     Fit,
-    /// It lacks a decisive field, as this says.
+    /// The CRD lacks decisive fields; the text names them.
     Unfit(Arc<str>),
 }
 
-/// What is known of the CRDs. Cheap to clone.
+/// The known state of the CRDs. Cheap to clone.
 #[derive(Clone)]
 pub struct Crds {
     cluster: Cluster,
@@ -57,35 +58,35 @@ pub struct Crds {
 struct Found {
     /// How often the CRD of executions was found unfit.
     times_unfit: u64,
-    /// Since when it has been seen repaired.
+    /// When it was first seen repaired.
     repaired: Option<Instant>,
-    /// The fields that are missing, by CRD; decisive ones are not among them.
+    /// The missing fields by CRD, without the decisive ones.
     missing: BTreeMap<&'static str, Vec<String>>,
-    /// The fields that the API server did not store, though its CRD may have them.
+    /// The fields that the API server did not store, although its CRD may have them.
     dropped: BTreeSet<String>,
-    /// Whether it was said that the CRDs cannot be read.
+    /// Whether the missing permission to read CRDs was logged.
     told_unreadable: bool,
 }
 
-/// Why a watch must not be begun now.
+/// Why a watch must not begin now.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnfitCrd(Arc<str>);
 
 impl Crds {
-    /// Knows nothing yet.
+    /// Begins without knowledge.
     #[must_use]
     pub fn new(cluster: Cluster, health: Health, metrics: Metrics) -> Self {
         Self { cluster, health, metrics, fitness: watch::Sender::default(), found: Arc::default() }
     }
 
-    /// Returns what tells whether decisions can rest on the CRD of executions.
+    /// Returns the receiver of the fitness of the CRD of executions.
     #[must_use]
     pub fn fitness(&self) -> watch::Receiver<Fitness> {
         self.fitness.subscribe()
     }
 
-    /// Reads both CRDs. What cannot be read now stays as it was.
+    /// Reads both CRDs. If a read fails, the earlier knowledge remains.
     pub async fn check(&self) {
         for crd in [EXECUTIONS_CRD, SCHEDULES_CRD] {
             if let Err(error) = self.read(crd).await {
@@ -94,11 +95,11 @@ impl Crds {
         }
     }
 
-    /// Reads the CRD that a watch rests on, before the watch is begun. Returns how often it was unfit up to now: after
-    /// a time that it was, a watch begins with a list.
+    /// Reads the CRD of a watch before the watch begins. Returns how often the CRD was unfit so far: after an unfit
+    /// time, a watch begins with a list.
     ///
     /// # Errors
-    /// Why the watch must not be begun.
+    /// Why the watch must not begin.
     pub async fn admit(&self, kind: Kind) -> kube::Result<u64> {
         let crd = match kind {
             Kind::Execution => EXECUTIONS_CRD,
@@ -124,18 +125,18 @@ impl Crds {
         self.show(&found);
     }
 
-    /// Reads one CRD and takes in what it lacks.
+    /// Reads one CRD and records which fields it lacks.
     async fn read(&self, crd: &'static str) -> Result<(), CallError> {
         let crds = self.cluster.crds();
         let request = crds.get(crd);
         let found = self.cluster.ask(Verb::Get, "customresourcedefinitions", ANSWERS_WITHIN, request).await;
         let lacks = match found {
             Ok(found) => lacking(crd, &found.data),
-            // The watch says so, with what to do.
+            // The watch reports this, with advice.
             Err(error) if error.code() == 404 => return Ok(()),
             Err(error) if error.code() == 403 => match self.read_published(crd).await {
                 Ok(Some(lacks)) => lacks,
-                // It lags behind a CRD that is new.
+                // The published schemas do not have a new CRD yet.
                 Ok(None) => {
                     self.note_unreadable(crd, &error);
                     return Ok(());
@@ -152,7 +153,7 @@ impl Crds {
         Ok(())
     }
 
-    /// Reads what a CRD lacks from what the API server publishes of its schemas to everybody.
+    /// Finds the missing fields in the schemas that the API server publishes to every user.
     async fn read_published(&self, crd: &'static str) -> Result<Option<Lacking>, CallError> {
         let request = self.cluster.published_schemas();
         let published = self.cluster.ask(Verb::Get, "openapi", ANSWERS_WITHIN, request).await?;
@@ -163,7 +164,7 @@ impl Crds {
         Ok(schema.map(|schema| lacking_in_schema(crd, schema)))
     }
 
-    /// Works on: whoever may not read a CRD is to be no worse off than before there was this look.
+    /// Goes on: without permission to read CRDs the operator must work as it did before this check existed.
     fn note_unreadable(&self, crd: &'static str, error: &CallError) {
         if !std::mem::replace(&mut self.found().told_unreadable, true) {
             tracing::warn!(crd, %error, "cannot see whether the CRD has all fields, working on");
@@ -189,7 +190,7 @@ impl Crds {
         self.show(&found);
     }
 
-    /// Finds out whether the CRD of executions has what decisions rest on.
+    /// Decides whether the CRD of executions has all decisive fields.
     fn judge(&self, found: &mut Found, decisive: &[String]) {
         let was_unfit = matches!(*self.fitness.borrow(), Fitness::Unfit(_));
         if !decisive.is_empty() {
@@ -236,7 +237,7 @@ impl Crds {
     }
 }
 
-/// Makes the error of a watch from what a read of its CRD brought.
+/// Turns a failed read of a CRD into an error of its watch.
 fn unanswered(error: CallError) -> kube::Error {
     match error {
         CallError::Refused(status) => kube::Error::Api(status),
@@ -247,7 +248,7 @@ fn unanswered(error: CallError) -> kube::Error {
     }
 }
 
-/// Names some of these fields.
+/// Lists the first of these fields.
 fn named(fields: &[String]) -> String {
     let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match fields.len().saturating_sub(NAMED) {
@@ -264,7 +265,7 @@ mod tests {
     use crate::cluster::hearing::Hearing;
     use crate::cluster::leadership::Leadership;
 
-    /// Nobody is asked: what a read brings is handed in.
+    /// No API server is called: the tests pass in the answers.
     fn crds() -> (Crds, Health) {
         let (health, metrics) = (Health::new(), Metrics::new().unwrap());
         health.engine_alive(true, None);

@@ -1,8 +1,8 @@
-//! When each watch was last heard of, by a change or a bookmark; and that one was accepted.
+//! When each watch last delivered a change or a bookmark, and when it was accepted.
 //!
-//! A layer of the client marks when a watch is accepted, and when bytes of it arrive. A view that has not been heard of
-//! for long is not trusted (section 5.10), nor is a list that no watch follows. A watch that is accepted has
-//! delivered nothing yet: an API server whose cache stands still accepts one watch after the other.
+//! A layer of the client records that a watch was accepted, and that bytes of it arrived. The operator does not trust a
+//! view whose watch has been silent for long (section 5.10), nor a list that no watch follows. Acceptance alone proves
+//! nothing: an API server whose cache stands still accepts one watch after the other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,37 +34,37 @@ impl Default for Hearing {
 }
 
 impl Hearing {
-    /// Notes that a watch, or a list that renews it, was heard of now.
+    /// Records that a watch, or a list that renews it, delivered something now.
     pub fn heard(&self, kind: Kind) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
     }
 
-    /// Notes that the API server has accepted a watch.
+    /// Records that the API server accepted a watch.
     pub fn accepted(&self, kind: Kind) {
         self.accepted[kind as usize].send_replace(());
     }
 
-    /// Returns what tells that a watch is accepted from now on.
+    /// Returns a receiver that is notified when a watch is accepted from now on.
     #[must_use]
     pub fn acceptance(&self, kind: Kind) -> watch::Receiver<()> {
         self.accepted[kind as usize].subscribe()
     }
 
-    /// Returns for how long a watch has been silent; zero before it was first heard of.
+    /// Returns for how long a watch has been silent; zero before its first delivery.
     #[must_use]
     pub fn silence(&self, kind: Kind) -> Duration {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
     }
 
-    /// Returns whether a watch was heard of after a moment.
+    /// Returns whether a watch delivered something after this moment.
     #[must_use]
     pub fn is_heard_since(&self, kind: Kind, moment: Instant) -> bool {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.get(&kind).is_some_and(|heard| *heard > moment)
     }
 
-    /// Returns the watch that has been silent for longest, and for how long, of those that every target needs.
+    /// Returns the longest silent watch among those that every target needs, and its silence.
     #[must_use]
     pub fn longest_silence(&self) -> (Kind, Duration) {
         let silences = Kind::NEEDED.map(|kind| (kind, self.silence(kind)));
@@ -72,7 +72,7 @@ impl Hearing {
     }
 }
 
-/// Puts the marking into the client.
+/// Adds the recording service to the client.
 #[derive(Clone, Debug)]
 pub struct HearingLayer(Hearing);
 
@@ -92,7 +92,7 @@ impl<S> Layer<S> for HearingLayer {
     }
 }
 
-/// The service that the layer makes.
+/// The service that records acceptance and bytes.
 #[derive(Clone, Debug)]
 pub struct Listening<S> {
     inner: S,
@@ -136,7 +136,7 @@ where
     }
 }
 
-/// Returns what a watch request watches; `None` for any other request.
+/// Returns the kind that a watch request is about; `None` for any other request.
 fn watched_kind(uri: &http::Uri) -> Option<Kind> {
     uri.query()?.split('&').find(|pair| *pair == "watch=true")?;
     let plural = uri.path().rsplit('/').next()?;

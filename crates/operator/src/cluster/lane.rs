@@ -1,7 +1,7 @@
-//! The requests of one namespace that are under way at the API server, those for all its targets together.
+//! The limit of concurrent requests of one namespace, for all its targets together.
 //!
-//! A decision can need thousands of writes, so the number of targets that are worked on is no limit of what is under
-//! way. Each request of a work waits here for a place, and gives it back with its answer or its time-out.
+//! One decision can need thousands of writes, so limiting the targets does not limit the requests. Each request of a
+//! target's work waits here for a place, and frees it with its answer or time-out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,24 +10,24 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::pace::{HANGS, Pace};
 
-/// How many requests one namespace may have under way, and how many targets may be worked on for it, while no other
-/// namespace asks; those that hang are counted. That leaves room for whoever comes.
+/// The most concurrent requests of a namespace, and the most targets worked on for it, while no other namespace has
+/// work; hanging requests count. It leaves room for a namespace that comes next.
 pub const MOST: u32 = 32;
 
-/// For whom a namespace has to leave room.
+/// How much room a namespace must leave for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beside {
-    /// No other namespace asks.
+    /// No other namespace has work.
     #[default]
     None,
-    /// Others ask too: it has as many places as the API server keeps up with.
+    /// Other namespaces have work: it may use as many places as the API server keeps up with.
     Others,
-    /// Another asks for few targets: those go first, and the namespace has one place.
+    /// Another namespace has work on few targets, which goes first: this namespace has one place.
     Few,
 }
 
 impl Beside {
-    /// Returns whether a namespace may have one more beside so many that do not hang.
+    /// Returns whether a namespace may send one more request beside this many that do not hang.
     #[must_use]
     pub fn has_room(self, pace: &Pace, lately: u32) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl Beside {
 #[derive(Clone, Debug)]
 pub struct Lane {
     requests: Arc<Mutex<Requests>>,
-    /// A place has become free.
+    /// Notified when a place becomes free.
     freed: Arc<Notify>,
     pace: Pace,
 }
@@ -50,14 +50,15 @@ pub struct Lane {
 #[derive(Debug, Default)]
 struct Requests {
     beside: Beside,
-    /// When each of those under way was sent.
+    /// When each request in flight was sent.
     sent: Vec<Instant>,
-    /// How many are under way, or wait for a place.
+    /// How many requests are in flight or wait for a place.
     asked: u32,
 }
 
 impl Requests {
-    /// Returns whether one more may be sent. One that hangs fills no place: the namespace would stand still behind it.
+    /// Returns whether one more request may be sent. A hanging request fills no place: the namespace must not wait
+    /// behind it.
     fn has_room(&self, pace: &Pace, now: Instant) -> bool {
         let sent = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
         sent < MOST && self.beside.has_room(pace, sent.saturating_sub(self.hanging(now)))
@@ -70,7 +71,7 @@ impl Requests {
 }
 
 impl Lane {
-    /// Makes the lane of a namespace that asks alone, with nothing under way.
+    /// Makes the lane of a namespace that is alone, without requests.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
         Self { requests: Arc::default(), freed: Arc::default(), pace }
@@ -79,18 +80,18 @@ impl Lane {
     /// Waits for a place.
     ///
     /// # Cancellation
-    /// Safe: whoever ceases to wait has no place.
+    /// Safe: a cancelled wait takes no place.
     pub async fn enter(&self) -> Place {
         self.lock().asked += 1;
         let mut place = Place { lane: self.clone(), sent: None };
         while !place.take() {
-            // A request that begins to hang frees its place without a word.
+            // A request that begins to hang frees its place without a notification.
             drop(timeout(HANGS, self.freed.notified()).await);
         }
         place
     }
 
-    /// Records for whom the namespace has to leave room by now.
+    /// Sets how much room the namespace must leave from now on.
     pub fn leave_room(&self, beside: Beside) {
         let before = std::mem::replace(&mut self.lock().beside, beside);
         if before != beside {
@@ -98,7 +99,7 @@ impl Lane {
         }
     }
 
-    /// Returns how many requests are under way or wait for a place.
+    /// Returns how many requests are in flight or wait for a place.
     #[must_use]
     pub fn asked(&self) -> u32 {
         self.lock().asked
@@ -115,16 +116,16 @@ impl Lane {
     }
 }
 
-/// The place of a request, until it is dropped.
+/// The place of a request; it is free when this is dropped.
 #[derive(Debug)]
 pub struct Place {
     lane: Lane,
-    /// None while it waits.
+    /// When the request was sent; none while it waits.
     sent: Option<Instant>,
 }
 
 impl Place {
-    /// Takes a free place, and has the next one look for one where another is free.
+    /// Takes a free place, and wakes the next request if another place is free.
     fn take(&mut self) -> bool {
         let now = Instant::now();
         let mut requests = self.lane.lock();
@@ -144,7 +145,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut requests = self.lane.lock();
         requests.asked = requests.asked.saturating_sub(1);
-        // Of those that were sent at one time any will do.
+        // If several were sent at the same time, any of them will do.
         if let Some(place) = self.sent.and_then(|sent| requests.sent.iter().position(|other| *other == sent)) {
             requests.sent.swap_remove(place);
             self.lane.freed.notify_one();
@@ -162,13 +163,13 @@ mod tests {
 
     use crate::verb::Verb;
 
-    /// Takes all the places that there are, returns how many there were, and gives them back.
+    /// Takes all free places, returns their number, and frees them.
     fn enter_all(lane: &Lane) -> u32 {
         let places: Vec<Place> = std::iter::from_fn(|| lane.enter().now_or_never()).collect();
         u32::try_from(places.len()).unwrap()
     }
 
-    /// The API server answers writes in these milliseconds.
+    /// Records that the API server answered this many writes in this time.
     fn answers(pace: &Pace, milliseconds: u64, times: usize) {
         (0..times)
             .for_each(|_| pace.wrote(Verb::Patch, "workflowexecutions/status", Duration::from_millis(milliseconds)));
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(entered.len(), 10, "all may be under way now");
     }
 
-    /// Else a namespace that has one place would stand still behind a request that waits for its time-out.
+    /// Otherwise a namespace with one place would wait behind a request until its time-out.
     #[tokio::test(start_paused = true)]
     async fn requests_that_hang_fill_no_place_but_no_more_than_all_of_them() {
         let lane = Lane::new(Pace::default());
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(enter_all(&lane), 1);
     }
 
-    /// Requests are answered, time out, and are given up while they wait, by the thousand.
+    /// Thousands of requests are answered, time out, or are cancelled while they wait.
     #[tokio::test(start_paused = true)]
     async fn after_a_storm_of_time_outs_all_places_are_free() {
         let lane = Lane::new(Pace::default());

@@ -1,4 +1,4 @@
-//! Whether this process leads, as all of it can ask at any time.
+//! Whether this process leads; every part of the process can ask at any time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,7 +16,7 @@ struct State {
     /// How many terms of this process have begun.
     terms: u64,
     mandate: Mandate,
-    /// Who leads, where it is another.
+    /// The name of the other leader, if there is one.
     leader: Option<Box<str>>,
     /// Why the Lease cannot be used.
     trouble: Option<String>,
@@ -27,25 +27,25 @@ enum Mandate {
     #[default]
     None,
     Until(Instant),
-    /// There is no election.
+    /// The process runs without leader election.
     Always,
 }
 
 impl Leadership {
-    /// Makes the record of a process that takes part in an election, and does not lead yet.
+    /// Makes the record of a process that takes part in an election and does not lead yet.
     #[must_use]
     pub fn by_election() -> Self {
         Self(watch::Sender::default())
     }
 
-    /// Makes the record of a process that leads for as long as it runs, whoever else does.
+    /// Makes the record of a process without leader election: it always leads.
     #[must_use]
     pub fn without_election() -> Self {
         Self(watch::Sender::new(State { terms: 1, mandate: Mandate::Always, ..State::default() }))
     }
 
-    /// Returns whether this process may write now, by the clock: also one that has slept through the end of its term
-    /// knows it at once.
+    /// Returns whether this process may write now, by the clock. A process that slept beyond the end of its term sees
+    /// that at once.
     #[must_use]
     pub fn leads(&self) -> bool {
         match self.0.borrow().mandate {
@@ -55,10 +55,10 @@ impl Leadership {
         }
     }
 
-    /// Lets a write go on for as long as this process leads; `None` once it does not. Then it was not sent, or its
+    /// Polls a write for as long as this process leads; `None` once it does not. Then the write was not sent, or its
     /// outcome is unknown.
     ///
-    /// It is asked each time before the write goes on, and no request is sent by anything but going on.
+    /// Leadership is checked before each poll, and only a poll sends a request.
     pub async fn guard<T>(&self, write: impl Future<Output = T>) -> Option<T> {
         let mut write = pin!(write);
         loop {
@@ -78,16 +78,16 @@ impl Leadership {
         }
     }
 
-    /// Returns what tells of each change.
+    /// Returns a receiver of each change.
     #[must_use]
     pub fn terms(&self) -> Terms {
         Terms { state: self.0.subscribe(), seen: None }
     }
 
-    /// Answers `/readyz` as far as leading goes. Whoever follows is ready too.
+    /// Answers `/readyz` for leader election. A follower is ready too.
     ///
     /// # Errors
-    /// What keeps this process from ever leading.
+    /// Why this process can never lead.
     pub fn standing(&self) -> Result<String, String> {
         if self.leads() {
             return Ok("leading".to_owned());
@@ -115,7 +115,7 @@ impl Leadership {
         self.0.send_modify(|state| state.mandate = Mandate::None);
     }
 
-    /// Notes who leads, and says whether that is news.
+    /// Records the leader, and returns whether it changed.
     pub(super) fn follow(&self, leader: Option<&str>) -> bool {
         self.0.send_if_modified(|state| {
             let is_news = state.leader.as_deref() != leader;
@@ -124,7 +124,7 @@ impl Leadership {
         })
     }
 
-    /// Notes why the Lease cannot be used; `None`: it can.
+    /// Records why the Lease cannot be used; `None` if it can.
     pub(super) fn has_trouble(&self, trouble: Option<&str>) {
         self.0.send_if_modified(|state| {
             let is_news = state.trouble.as_deref() != trouble;
@@ -141,10 +141,10 @@ pub struct Terms {
     seen: Option<u64>,
 }
 
-/// What has become of a term.
+/// A change of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
-    /// One has begun; the last one, if there was one, has ended.
+    /// A term has begun; the earlier one, if any, has ended.
     Begins,
     /// It has ended.
     Ends,
@@ -154,7 +154,7 @@ impl Terms {
     /// Waits until a term begins or ends.
     ///
     /// # Cancellation
-    /// Safe: a change is taken only when this returns.
+    /// Safe: a change is consumed only when this returns.
     pub async fn next(&mut self) -> Term {
         loop {
             let state = self.state.borrow_and_update().clone();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(leadership.guard(unsent()).await, None, "never elected");
         leadership.begin(Instant::now() + SECOND);
         assert_eq!(leadership.guard(async { 1 }).await, Some(1));
-        // Nobody has said that the term is over: the process slept.
+        // The process slept, so no task recorded the end of the term.
         advance(SECOND).await;
         assert!(!leadership.leads());
         assert_eq!(leadership.guard(unsent()).await, None);

@@ -1,9 +1,10 @@
 //! Leader election by a Lease (coordination.k8s.io/v1): one of several replicas decides and writes, the others stand
 //! by.
 //!
-//! As client-go does it: read, and write with the version that was read. Nobody compares wall clocks: a candidate times
-//! on its own monotonic clock for how long the record has not changed, and the leader stops by its own before that can
-//! be too long (`choice`). Safety does not rest on this (section 5.2); it keeps replicas out of each other's way.
+//! It works as in client-go: each write carries the version that was read, and no wall clocks are compared. A candidate
+//! measures on its own monotonic clock for how long the record has not changed. The leader stops by its own clock
+//! before that time can be over (`choice`). Safety does not depend on the election (section 5.2); it keeps replicas
+//! from competing.
 
 mod choice;
 
@@ -28,18 +29,18 @@ use choice::{Record, Sighting, Step, step};
 use wfe_view::call::CallError;
 
 const LEASES: &str = "leases";
-/// A leader whose renewal failed tries again after this part of the retry period: until the renew deadline there is
-/// room for several tries.
+/// After a failed renewal the leader tries again after this fraction of the retry period, so that several tries fit
+/// before the renew deadline.
 const SOONER: u32 = 4;
 
-/// Returns a name that no other process has: what was given or is the host's, and a random part. Two processes under
-/// one name would both take the Lease for theirs.
+/// Returns a unique identity: the given name or the host name, and a random part. Two processes with the same identity
+/// would both take the Lease for their own.
 #[must_use]
 pub fn identity(name: &str, chance: &mut fastrand::Rng) -> String {
     format!("{name}_{:08x}", chance.u32(..))
 }
 
-/// Takes part in the election, and tells the rest of the process how it stands.
+/// Takes part in the election, and reports its state to the rest of the process.
 pub struct Elector {
     cluster: Cluster,
     leases: Api<Lease>,
@@ -50,15 +51,15 @@ pub struct Elector {
     metrics: Metrics,
     clock: Clock,
     chance: fastrand::Rng,
-    /// The Lease as it was last read or written; none where there was none.
+    /// The Lease as it was last read or written; none if it did not exist.
     lease: Option<Lease>,
-    /// Whether `lease` is what this process wrote last, so that it need not be read before it is written again.
+    /// Whether `lease` is the last write of this process, so that no read is needed before the next write.
     is_own: bool,
     seen: Option<Sighting>,
-    /// Until when this process leads, if it does.
+    /// The end of the term of this process; none if it does not lead.
     until: Option<Instant>,
     failing: Option<Failing>,
-    /// Whether the CRD of executions has what decisions rest on. A replica that sees that it has not must not lead.
+    /// Whether the operator can decide with the CRD of executions. A replica that sees an unfit CRD must not lead.
     fitness: watch::Receiver<Fitness>,
 }
 
@@ -69,9 +70,9 @@ struct Failing {
 }
 
 impl Elector {
-    /// Makes a candidate for the Lease of this name in a namespace.
+    /// Makes a candidate for the Lease of this name and namespace.
     ///
-    /// The clock is for the times that the Lease shows to people; `chance` spreads the turns of several replicas.
+    /// `clock` gives the times that the Lease shows to people; `chance` spreads the turns of several replicas.
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "all of them are parts of a replica, which are made once")]
     pub fn new(
@@ -106,7 +107,7 @@ impl Elector {
         }
     }
 
-    /// Takes part until it is asked to stop; then lets go of the Lease, so that the next leader need not wait.
+    /// Takes part until it is asked to stop; then releases the Lease, so that the next leader need not wait.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
             let fitness = self.fitness.borrow_and_update().clone();
@@ -132,11 +133,11 @@ impl Elector {
         self.release().await;
     }
 
-    /// Reads the Lease and writes it, where that is due. Returns when to do so again.
+    /// Reads the Lease and writes it when that is due. Returns the time of the next turn.
     async fn turn(&mut self) -> Instant {
         let next = Instant::now() + self.jittered();
         if self.until.is_some_and(|until| Instant::now() >= until) {
-            // Not taken again in the same breath: the work that was under way has to notice.
+            // The Lease is not taken again at once: the work in progress must notice the end of the term first.
             self.lose("it was not renewed in time");
             return next;
         }
@@ -181,10 +182,10 @@ impl Elector {
         Ok(())
     }
 
-    /// Takes the Lease or renews it. That another was faster is no error: the next look shows who.
+    /// Takes or renews the Lease. If another replica was faster, that is no error: the next read shows which.
     async fn hold(&mut self) -> Result<(), CallError> {
         let takes = self.until.is_none();
-        // Before it is sent: nobody can have seen it earlier.
+        // The time is taken before the request is sent: no replica can have seen the write earlier.
         let asked = Instant::now();
         self.is_own = false;
         let wanted = self.claim(takes);
@@ -207,7 +208,8 @@ impl Elector {
         Ok(())
     }
 
-    /// It was written, made or deleted since it was read. (A create that finds nothing finds no namespace.)
+    /// Returns whether the Lease was written, created or deleted since it was read. (A create that is answered with 404
+    /// found no namespace.)
     fn was_overtaken(&self, error: &CallError) -> bool {
         error.code() == 409 || error.code() == 404 && self.lease.is_some()
     }
@@ -219,11 +221,11 @@ impl Elector {
         if self.lease.is_none() {
             return self.cluster.ask(Verb::Create, LEASES, within, self.leases.create(&params, &lease)).await;
         }
-        // It has the version that was read, or that the last write made.
+        // The Lease has the version that was read, or that the last write returned.
         self.cluster.ask(Verb::Update, LEASES, within, self.leases.replace(&self.name, &params, &lease)).await
     }
 
-    /// Renders the Lease as this process holds it. Its times are for people: nobody decides by them.
+    /// Renders the Lease as held by this process. Its times are for people and decide nothing.
     fn claim(&self, takes: bool) -> Lease {
         let now = MicroTime(self.clock.timestamp());
         let mut lease = self.lease.clone().unwrap_or_default();
@@ -240,7 +242,7 @@ impl Elector {
         lease
     }
 
-    /// Lets go of the Lease, if it is held; others take it at their next look.
+    /// Releases the Lease if this process holds it; other replicas take it at their next read.
     async fn release(&mut self) {
         if self.until.is_some() {
             self.stop_leading();
@@ -248,7 +250,7 @@ impl Elector {
         }
     }
 
-    /// Writes into the Lease that nobody holds it, where this process does.
+    /// Writes an empty holder into the Lease, if this process holds it.
     async fn let_go(&mut self) {
         if !self.is_own && self.look().await.is_err() {
             return;
@@ -277,7 +279,7 @@ impl Elector {
         self.metrics.leads(false);
     }
 
-    /// Shows who leads instead.
+    /// Records the leader that the Lease names.
     fn follow(&mut self) {
         let holder = self.seen.as_ref().and_then(|seen| seen.record.holder.as_deref());
         if self.leadership.follow(holder) {
@@ -291,7 +293,7 @@ impl Elector {
         self.lease = lease;
     }
 
-    /// Says once what is wrong, and lets the probes say it when it lasts.
+    /// Logs a failure once, and reports it in the probes if it lasts.
     fn fail(&mut self, error: &CallError) {
         self.is_own = false;
         let said = format!("cannot use Lease {}: {error}", self.name);
@@ -306,19 +308,19 @@ impl Elector {
         self.failing = Some(Failing { since, said });
     }
 
-    /// Returns how long a request may take now: never beyond the time at which a leader must have stopped.
+    /// Returns the time-out of a request: it never ends after the time at which a leader must have stopped.
     fn patience(&self) -> Duration {
         let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         left.min(self.timing.retry_period)
     }
 
-    /// Returns the retry period or up to a quarter less, so that replicas that were started together drift apart.
+    /// Returns the retry period or up to a quarter less, so that replicas that started together drift apart.
     fn jittered(&mut self) -> Duration {
         self.timing.retry_period * (1000 - self.chance.u32(..=250)) / 1000
     }
 }
 
-/// Rounds up: whoever reads it must not think it shorter.
+/// Rounds up: a reader must not take the duration for a shorter one.
 fn whole_seconds(duration: Duration) -> i32 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(seconds).unwrap_or(i32::MAX)

@@ -1,8 +1,9 @@
-//! How the API server keeps up: how long its answers to writes take, compared with quick answers of the same kind.
+//! Measures how well the API server keeps up: the latency of its answers to writes, compared with quick answers of the
+//! same kind.
 //!
-//! The requests of one namespace that are under way delay the requests of all others. How many are too many depends on
-//! the API server, so it is measured and not configured: as soon as answers take longer than they need to, a crowd gets
-//! fewer places beside others, and more again when they do not.
+//! Requests in flight for one namespace delay the requests of all others. How many are too many depends on the API
+//! server, so it is measured and not configured. When answers become slow, a busy namespace gets fewer places beside
+//! others; when they are quick again, it gets more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,55 +11,55 @@ use std::time::Duration;
 
 use crate::verb::Verb;
 
-/// Which share of the answers of a kind is quicker than what counts as quick. The very quickest would not do: a single
-/// answer that took a short cut would make all others look slow.
+/// The share of answers that are quicker than the latency that counts as quick. The very quickest would not do: a
+/// single answer that took a short cut would make all others look slow.
 const QUICKER: f64 = 0.1;
-/// No answer counts as quicker, in seconds: a tenth of a millisecond is less than any write takes.
+/// The least latency that counts as quick, in seconds: no write takes less than a tenth of a millisecond.
 const QUICKEST: f64 = 1e-4;
-/// By what share of itself the quick time of a kind moves towards each answer: after a thousand answers, some seconds
-/// of a crowd, it describes the API server as it is by then.
+/// How far the quick latency of a kind moves towards each answer, as a fraction: after a thousand answers, a few
+/// seconds of a burst, it describes the API server as it then is.
 const MOVES: f64 = 0.01;
-/// How much faster it moves while a crowd has a single place. So little under way delays nobody, so what answers take
-/// then is what they need: the API server may be a slower one for good.
+/// How far it moves while a busy namespace has a single place. One request in flight delays no other, so this latency
+/// is the real one: the API server may have become slower for good.
 const MOVES_AT_FLOOR: f64 = 10.0 * MOVES;
-/// How much one answer counts for how slow the API server is: about the eight latest are what it is judged by.
+/// The weight of one answer: about the eight latest decide how slow the API server is.
 const WEIGHT: f64 = 1.0 / 8.0;
-/// How many times as slow one answer counts as at the most: a single one may be slow for reasons of its own.
+/// The most that one answer counts, as a multiple of quick: a single answer may be slow for its own reasons.
 const MOST: f64 = 8.0;
-/// Answers that take so many times as long as the quickest wait for something: there is too much under way.
+/// From this multiple of quick, answers wait for something: too many requests are in flight.
 const SLOW: f64 = 2.0;
-/// Answers that take no more than this wait for nothing.
+/// Up to this multiple of quick, answers wait for nothing.
 const QUICK: f64 = 1.5;
-/// By how much the places of a crowd become fewer with each answer while answers are slow.
+/// The factor by which each slow answer reduces the places of a busy namespace.
 const FEWER: f64 = 0.9;
-/// How many places a crowd begins with, and how many it has at the most.
+/// How many places a busy namespace begins with, and the most that it can have.
 const FIRST_PLACES: f64 = 4.0;
 const MOST_PLACES: f64 = 32.0;
-/// What takes longer hangs: a webhook does, or the API server. It says nothing of how much is under way.
+/// A request that takes longer hangs, in a webhook or in the API server. It does not show how busy the API server is.
 pub(crate) const HANGS: Duration = Duration::from_secs(1);
 
-/// How slow the API server's answers are. Cheap to clone.
+/// The measured latency of the API server. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Pace(Arc<Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// What a quick answer of each kind takes, in seconds: about one of ten is quicker. The kinds are those of the
-    /// metric's labels.
+    /// The quick latency of each kind of write, in seconds: about one answer in ten is quicker. The kinds are the
+    /// labels of the metric.
     quick: HashMap<(Verb, &'static str), f64>,
-    /// How many times as long the latest took.
+    /// The latest latency, as a multiple of quick.
     lately: f64,
-    /// How many requests of a crowd may be under way beside others: as many as get their answers no later for that.
+    /// How many requests a busy namespace may have in flight beside others: as many as do not delay their answers.
     places: Places,
 }
 
-/// A number of places that adapts.
+/// An adaptive number of places.
 #[derive(Clone, Copy, Debug)]
 struct Places(f64);
 
 impl Pace {
-    /// Records how long a successful write took. Other answers must not come here: a list takes as long as it is large,
-    /// and a refusal says nothing about what a write takes.
+    /// Records the latency of a successful write. Other answers must not be recorded: a list takes as long as it is
+    /// large, and a refusal does not show how long a write takes.
     pub fn wrote(&self, verb: Verb, resource: &'static str, took: Duration) {
         if took > HANGS {
             return;
@@ -74,19 +75,19 @@ impl Pace {
         answers.places.adapt(slowdown);
     }
 
-    /// Returns how many requests a crowd may have under way beside others.
+    /// Returns how many requests a busy namespace may have in flight beside others.
     #[must_use]
     pub fn places(&self) -> f64 {
         self.lock().places.count()
     }
 
-    /// Returns whether a crowd has a place beside so many of its requests.
+    /// Returns whether a busy namespace has a place beside this many of its requests.
     #[must_use]
     pub fn has_room(&self, under_way: u32) -> bool {
         f64::from(under_way) + 1.0 <= self.lock().places.0
     }
 
-    /// Returns how many times as long as a quick one the latest answers took.
+    /// Returns the latest latency, as a multiple of quick.
     #[cfg(test)]
     pub(crate) fn slowdown(&self) -> f64 {
         self.lock().lately
@@ -104,8 +105,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Adapts them to how slow the API server is: by one for as many answers as there are places, and faster the other
-    /// way, since others wait then.
+    /// Adapts the places to the latency: up by one for as many answers as there are places; down faster, because others
+    /// wait then.
     fn adapt(&mut self, slowdown: f64) {
         if slowdown > SLOW {
             self.0 = (self.0 * FEWER).max(1.0);
@@ -130,7 +131,7 @@ mod tests {
         format!("{:.1}", pace.slowdown())
     }
 
-    /// The API server answers like this, again and again; returns how many places a crowd has then.
+    /// Records these latencies again and again; returns how many places a busy namespace then has.
     fn places_after(pace: &Pace, milliseconds: &[u64], rounds: usize) -> String {
         for took in (0..rounds).flat_map(|_| milliseconds) {
             pace.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(wrote(&pace, Verb::Create, 900, 1), "1.9");
     }
 
-    /// One answer of twenty takes a quarter of the time of the others, as one does that finds nothing to write.
+    /// One answer in twenty takes a quarter of the usual time, as a write does that changes nothing.
     #[test]
     fn a_few_quick_answers_do_not_make_a_steady_api_server_slow() {
         let steady: Vec<u64> = (0..20).map(|number| if number == 0 { 1 } else { 4 }).collect();

@@ -1,8 +1,9 @@
-//! Looks whether the admission policies that ship are in the cluster, unchanged, and reports it where they are not.
+//! Checks again and again that the shipped admission policies are in the cluster, unchanged, and reports each that is
+//! not.
 //!
-//! Without them everybody may clear, cancel and ask for any target who can write the objects. The operator cannot put
-//! a policy back: it has no right to write one. So it says so: in a metric, in `/readyz` and in the log. It tells the
-//! engine whether those are in force that guard what a person sets.
+//! Without the policies, every user with write access to the objects can clear, cancel and use any target. The operator
+//! has no permission to write a policy, so it cannot restore one. It reports the fault in a metric, in `/readyz` and in
+//! the log, and tells the engine whether the policies for clearances and cancellations are in force.
 
 mod guard;
 
@@ -25,11 +26,11 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// How long an answer may take. A look has two reads for each policy, one after the other, so that an API server that
-/// is slow is asked one thing at a time.
+/// The time-out of a read. A check reads two objects for each policy, one after the other, so that a slow API server
+/// has one read at a time.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Looks again and again.
+/// Checks the policies again and again.
 pub struct Lookout {
     cluster: Cluster,
     crds: Crds,
@@ -37,16 +38,16 @@ pub struct Lookout {
     every: Duration,
     health: Health,
     metrics: Metrics,
-    /// What is wrong with each policy, by its name, as far as it is known.
+    /// The fault of each policy, by name, as far as it is known.
     wrong: BTreeMap<String, String>,
-    /// The engine, which is told whether those are in force that guard what a person sets.
+    /// The engine's record of whether the policies for clearances and cancellations are in force.
     told: watch::Sender<Guard>,
 }
 
 impl Lookout {
-    /// Makes one that looks at these policies once in this time. It is a read of some two dozen small objects by name,
-    /// and no watch: a watch of kinds of the whole cluster takes a right to all policies of everybody. With it comes
-    /// whether those are in force that guard what a person sets.
+    /// Checks these policies once in this interval. A check reads some two dozen small objects by name. It is no watch,
+    /// because a watch requires permission to read all policies of the cluster. The same loop checks whether the
+    /// policies for clearances and cancellations are in force.
     #[must_use]
     pub fn new(
         cluster: Cluster,
@@ -60,7 +61,7 @@ impl Lookout {
         (Self { cluster, crds, shipped, every, health, metrics, wrong: BTreeMap::new(), told }, guard)
     }
 
-    /// Looks until the process ends.
+    /// Checks until the process ends.
     ///
     /// # Errors
     /// Never.
@@ -69,16 +70,16 @@ impl Lookout {
             self.metrics.policy_missing(name, false);
         }
         let (told, cluster) = (self.told.clone(), self.cluster.clone());
-        // Beside the others: a look at all of them can take longer than what one has found is known for.
+        // It runs beside the full check, which can take longer than one result remains valid.
         let guards = guard::follow(self.every, told, move || guard::look(cluster.clone()));
         tokio::join!(guards, self.look_on());
         Ok(())
     }
 
-    /// Looks at all policies again and again.
+    /// Checks all policies again and again.
     async fn look_on(&mut self) {
         let mut turns = interval(self.every);
-        // A look that takes longer than the time between two is not made up for.
+        // If a check takes longer than the interval, the missed ones are not made up for.
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             turns.tick().await;
@@ -87,11 +88,11 @@ impl Lookout {
         }
     }
 
-    /// Looks once.
+    /// Checks all policies once.
     async fn look(&mut self) {
         for place in 0..self.shipped.len() {
             let (name, found) = (self.shipped[place].name.clone(), self.judge(&self.shipped[place]).await);
-            // What cannot be asked for is as it was.
+            // After a failed read, the earlier finding remains.
             let Ok(wrong) = found else { continue };
             self.metrics.policy_missing(&name, wrong.is_some());
             match wrong {
@@ -108,7 +109,7 @@ impl Lookout {
         self.health.unprotected(told(&self.wrong, self.shipped.len()));
     }
 
-    /// Says what is wrong with a policy and its binding, where something is.
+    /// Returns the fault of a policy or its binding, if there is one.
     async fn judge(&self, shipped: &Shipped) -> Result<Option<String>, Unanswered> {
         let mut wrong = Vec::new();
         for half in Half::ALL {
@@ -121,11 +122,11 @@ impl Lookout {
     }
 }
 
-/// The API server did not answer, so nothing is known of a policy now.
+/// The API server did not answer, so the state of a policy is unknown.
 #[derive(Debug, PartialEq, Eq)]
 struct Unanswered;
 
-/// Says what is wrong with one object of a policy, where something is.
+/// Returns the fault of one object of a policy, if there is one.
 fn wrong_with(
     shipped: &Shipped,
     half: Half,
@@ -138,7 +139,7 @@ fn wrong_with(
             Ok(shipped.difference(half, spec).map(|place| format!("the {kind} is not as it ships, at {place}")))
         }
         Err(CallError::Refused(status)) if status.code == 404 => Ok(Some(format!("there is no {kind}"))),
-        // It may be gone, and nobody would know.
+        // The object may be gone, and the operator could not see that.
         Err(error) if error.code() == 403 => {
             Ok(Some(format!("the {kind} cannot be read: {}", line(&error.to_string()))))
         }
@@ -149,10 +150,10 @@ fn wrong_with(
     }
 }
 
-/// How many policies `/readyz` names.
+/// The limit of policies that `/readyz` names.
 const NAMED: usize = 3;
 
-/// Returns what `/readyz` says.
+/// Returns the line of `/readyz`.
 fn told(wrong: &BTreeMap<String, String>, of: usize) -> Option<String> {
     let named: Vec<String> = wrong.iter().take(NAMED).map(|(name, why)| format!("{name}: {why}")).collect();
     let more = match wrong.len().saturating_sub(NAMED) {

@@ -1,7 +1,7 @@
-//! The watches: they read each object once, at the edge, and send the small record on.
+//! The watches: they convert each object to a small record on arrival, and deliver the record.
 //!
-//! [`stream`] asks for lists and changes, and begins anew where something was missed.
-//! A list is complete only when the watch that follows it is accepted: whoever may list and not watch sees nothing.
+//! [`stream`] requests lists and changes, and starts again if something was missed. A list counts as complete only when
+//! the watch after it is accepted: a user who may list and not watch sees no changes.
 
 mod page;
 pub(crate) mod stream;
@@ -27,12 +27,12 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use stream::Source;
 
-/// How long a watch must have gone without failing before the next failure counts as the first: longer than the longest
-/// wait between two.
+/// How long a watch must work without a failure before the next failure counts as the first: longer than the longest
+/// wait between two tries.
 const CALM: Duration = Duration::from_secs(30);
-/// How often a watch asks itself whether it was heard of lately.
+/// How often a watch checks whether it has been silent for too long.
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
-/// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
+/// How fast a broken watch is tried again: at once after one failure, then up to ten seconds apart.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 /// How fast the watch of schedules is tried again: their CRD may not be installed for days. Shorter than [`CALM`].
 const RETRY_SCHEDULES: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(20), 7);
@@ -40,21 +40,21 @@ const RETRY_SCHEDULES: Backoff = Backoff::doubling(Duration::from_millis(200), D
 /// One watch.
 #[derive(Clone)]
 pub struct Watch {
-    /// What it watches.
+    /// The kind of object.
     pub kind: Kind,
-    /// Where.
+    /// The resource that is watched.
     pub api: Api<LeanObject>,
     /// The namespace of all runs.
     pub execution_namespace: String,
-    /// How long it may be silent before it is begun anew.
+    /// How long the watch may be silent before it starts again.
     pub max_staleness: Duration,
-    /// Where it says that it works or fails.
+    /// Where the watch reports success and failure.
     pub health: Health,
-    /// Where it is heard.
+    /// Where deliveries are recorded.
     pub hearing: Hearing,
-    /// What says whether its CRD has the fields that are read.
+    /// Knows whether the CRD has the fields that are read.
     pub crds: Crds,
-    /// Where it counts what it could not read.
+    /// Counts objects that could not be read.
     pub metrics: Metrics,
 }
 
@@ -75,11 +75,11 @@ impl Watch {
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.hearing.acceptance(self.kind);
         let mut listed = false;
-        // Each turn has as long as the watch before it. What counts for others is when the watch was last heard of.
+        // Each turn has the same time limit. The staleness of the view is measured from the last delivery.
         let begun = Instant::now();
         loop {
             let event = tokio::select! {
-                // Always in this order, so that a simulation can repeat what a watch did.
+                // The order is fixed so that a simulation can repeat a watch exactly.
                 biased;
                 event = events.try_next() => event,
                 _ = accepted.changed() => {
@@ -94,7 +94,7 @@ impl Watch {
                     if silence.min(begun.elapsed()) > self.max_staleness {
                         return Turn::Silent;
                     }
-                    // A bookmark is no event here: that the watch was heard of since it failed is enough.
+                    // A bookmark is no event here: a delivery since the failure is proof enough.
                     if failures.last.is_some_and(|failed| self.hearing.is_heard_since(self.kind, failed)) {
                         self.health.watch_delivered(self.kind);
                     }
@@ -103,7 +103,7 @@ impl Watch {
             };
             match event {
                 Ok(Some(event)) => {
-                    // The beginning of a list is announced before anything has been asked.
+                    // The start of a list is announced before any request is sent.
                     if !matches!(event, Event::Init) {
                         self.health.watch_delivered(self.kind);
                         self.hearing.heard(self.kind);
@@ -111,7 +111,7 @@ impl Watch {
                     if matches!(event, Event::InitDone) {
                         accepted.mark_unchanged();
                     }
-                    // What a watch brings may be seen before its acceptance is. A list that begins replaces the last.
+                    // A change may be seen before the acceptance of its watch. A list that begins replaces the last.
                     let was_listed = std::mem::replace(&mut listed, matches!(event, Event::InitDone));
                     if was_listed
                         && !matches!(event, Event::Init)
@@ -126,7 +126,7 @@ impl Watch {
                 }
                 Ok(None) => return Turn::Over, // it never ends
                 Err(error) => {
-                    // It was accepted before it failed: the list before it is complete.
+                    // The watch was accepted before it failed, so the list before it is complete.
                     let is_complete = accepted.has_changed().unwrap_or(false) && std::mem::take(&mut listed);
                     if is_complete && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err() {
                         return Turn::Over;
@@ -138,7 +138,7 @@ impl Watch {
     }
 
     async fn wait_after(&self, error: &watcher::Error, failures: &mut Failures) {
-        // A list that works between two failures is no recovery: a watch that expires at once would list all the time.
+        // A successful list between two failures is no recovery: a watch that expires at once would list all the time.
         let recovered = failures.last.is_none_or(|last| last.elapsed() > CALM);
         failures.count = if recovered { 1 } else { failures.count.saturating_add(1) };
         failures.last = Some(Instant::now());
@@ -147,8 +147,8 @@ impl Watch {
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
         let is_schedule = self.kind == Kind::Schedule;
         let wait = if is_schedule { RETRY_SCHEDULES } else { RETRY }.after(failures.count);
-        // The first failure is often an expired watch: worth a line only when it goes on. Executions do not need
-        // schedules, so one line is enough.
+        // The first failure is often an expired watch: it is logged only if it repeats. Executions do not need
+        // schedules, so one line is enough for their watch.
         if failures.count == 2 || failures.count > 2 && !is_schedule {
             tracing::warn!(resource = self.kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
         } else {
@@ -157,7 +157,7 @@ impl Watch {
         tokio::time::sleep(wait).await;
     }
 
-    /// Reads what the watch brought; `None` for an object that is not ours to know.
+    /// Reads an event of the watch; `None` for an object that the operator ignores.
     fn delivery(&self, event: Event<LeanObject>) -> Option<Delivery> {
         let kind = self.kind;
         let (object, is_change, deleted) = match event {
@@ -181,7 +181,7 @@ impl Watch {
         }
         let uid = Uid::new(object.metadata.uid.as_deref()?);
         if !deleted {
-            // What has lost all that made it ours is as good as deleted. Of a list its end says that.
+            // An object that has lost our labels counts as deleted. For a list, its end shows that.
             let strayed = || is_change.then(|| gone(kind, uid, None));
             return read(kind, object, &self.execution_namespace).or_else(strayed);
         }
@@ -193,7 +193,7 @@ impl Watch {
     }
 }
 
-/// Says that an object is gone, with its last version, where that was read.
+/// Reports that an object is gone, with its last version if it was read.
 fn gone(kind: Kind, uid: Uid, last: Option<Delivery>) -> Delivery {
     match (kind, last) {
         (Kind::Execution, _) => Delivery::ExecutionDeleted(uid),
@@ -217,13 +217,13 @@ struct Failures {
 
 /// How a turn of a watch ended.
 enum Turn {
-    /// There is nobody to deliver to.
+    /// The receiver is gone.
     Over,
-    /// It was silent for too long.
+    /// The watch was silent for too long.
     Silent,
 }
 
-/// Returns what the API server answered, where it did.
+/// Returns the answer of the API server, if there was one.
 fn answer(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -234,13 +234,13 @@ fn answer(error: &watcher::Error) -> Option<&Status> {
     }
 }
 
-/// Says what is wrong, in the API server's words where it has any: kube adds the whole answer once more.
+/// Describes a failure, in the API server's words if there are any: kube would add the whole answer once more.
 fn said(error: &watcher::Error) -> String {
     let message = answer(error).map(|status| status.message.trim()).filter(|message| !message.is_empty());
     message.map_or_else(|| with_causes(error), str::to_owned)
 }
 
-/// Says what a person can do about a watch that fails.
+/// Returns advice about a failing watch.
 fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
     let (watcher::Error::InitialListFailed(cause) | watcher::Error::WatchStartFailed(cause)) = error else {
         return advice_on(kind, error);

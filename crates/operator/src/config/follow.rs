@@ -1,7 +1,7 @@
-//! Follows the `ConfigMap`: each version that can be used is in force at once, one that cannot changes nothing.
+//! Follows the `ConfigMap`: a valid version is in force at once, an invalid one changes nothing.
 //!
-//! What is in force survives a watch that breaks: the last good version stays until another one is seen, or that there
-//! is none any more.
+//! The settings in force survive a broken watch: the last valid version stays until the operator sees another version,
+//! or sees that the `ConfigMap` is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,36 +27,36 @@ use crate::metrics::Metrics;
 use crate::process::telemetry::LogLevel;
 use crate::verb::Verb;
 
-/// How long the first answer may take.
+/// The time-out of the first read.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// How fast a read or a watch that failed is tried again.
+/// How fast a failed read or watch is tried again.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
-/// How long a watch must have gone without failing before the next failure counts as the first.
+/// How long a watch must work without a failure before the next failure counts as the first.
 const CALM: Duration = Duration::from_secs(30);
-/// How long an API server must go on denying the first read before that is believed: its caches of roles and bindings
-/// take a second or two to fill.
+/// How long the API server must go on denying the first read before the operator believes it: the API server's caches
+/// of roles and bindings take a second or two to fill.
 const STANDS_BY: Duration = Duration::from_secs(5);
 
-/// Returns the field selector that finds the one `ConfigMap`.
+/// Returns the field selector of the one `ConfigMap`.
 fn field(place: &Place) -> String {
     format!("metadata.name={}", place.name)
 }
 
-/// Reads the `ConfigMap` as it is now, once; `None` where there is none.
+/// Reads the `ConfigMap` once; `None` if it does not exist.
 ///
 /// # Errors
-/// Whatever the request brought instead of an answer.
+/// The error of the request.
 pub(super) async fn read(cluster: &Cluster, place: &Place) -> Result<Option<Document>, CallError> {
-    // A list, as it takes the same right as the watch.
+    // A list, because it needs the same permission as the watch.
     let params = ListParams::default().fields(&field(place));
     let found = cluster.call(Verb::List, "configmaps", cluster.config_maps_in(&place.namespace).list(&params)).await?;
     Ok(found.items.into_iter().next().map(Document::of))
 }
 
-/// The versions of the `ConfigMap`, as a list and the watch after it bring them.
+/// The versions of the `ConfigMap`, from a list and the watch after it.
 pub struct Versions {
     events: BoxStream<'static, watcher::Result<Event<ConfigMap>>>,
-    /// What the list that is under way has brought.
+    /// The `ConfigMap` in the list that is being read.
     listed: Option<Document>,
 }
 
@@ -67,7 +67,7 @@ impl Versions {
         Self { events: stream::events(source).boxed(), listed: None }
     }
 
-    /// Waits for what the `ConfigMap` is next; `None` where there is none. After an error it goes on where it was.
+    /// Waits for the next version of the `ConfigMap`; `None` if it is gone. After an error it resumes where it was.
     async fn next(&mut self) -> Result<Option<Document>, CallError> {
         while let Some(event) = self.events.next().await {
             match event.map_err(call_error)? {
@@ -82,11 +82,11 @@ impl Versions {
     }
 }
 
-/// Reads the `ConfigMap` before anything is decided, and waits for an API server that does not answer. Returns what is
-/// there, and what brings the versions that follow.
+/// Reads the `ConfigMap` before the first decision, and waits if the API server does not answer. Returns the first
+/// version, and the source of later ones.
 ///
 /// # Errors
-/// When the operator may not read it: to go on would be to run by other values than somebody has set.
+/// If the operator has no permission to read it: going on would ignore settings that a person made.
 pub async fn read_first(
     cluster: &Cluster,
     place: &Place,
@@ -121,11 +121,11 @@ pub async fn read_first(
 pub struct Follower {
     flags: Flags,
     place: Place,
-    /// What is in force, as the engine sees it.
+    /// The settings in force, as the engine receives them.
     in_force: watch::Sender<Arc<InForce>>,
-    /// What was in force at the start.
+    /// The settings in force at the start.
     start: Arc<InForce>,
-    /// The uid and the version that were looked at last; none where there was no object.
+    /// The uid and the resource version that were examined last; none without a `ConfigMap`.
     newest: Option<(String, String)>,
     is_refused: bool,
     page: Page,
@@ -137,7 +137,7 @@ impl Follower {
     /// Puts the first version in force.
     ///
     /// # Errors
-    /// Why it cannot be used: the process is not to start.
+    /// Why the version is invalid: the process must not start.
     pub fn begin(
         flags: Flags,
         place: Place,
@@ -159,13 +159,13 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Returns what is in force, now and later.
+    /// Returns the receiver of the settings in force.
     #[must_use]
     pub fn in_force(&self) -> watch::Receiver<Arc<InForce>> {
         self.in_force.subscribe()
     }
 
-    /// Follows the `ConfigMap` for as long as the process lives.
+    /// Follows the `ConfigMap` until the process ends.
     pub async fn follow(mut self, mut versions: Versions, told: Events) {
         let (mut failures, mut last_failure) = (0_u32, None::<Instant>);
         loop {
@@ -180,7 +180,7 @@ impl Follower {
             failures = if recovered { 1 } else { failures.saturating_add(1) };
             last_failure = Some(Instant::now());
             let wait = RETRY.after(failures);
-            // The first failure is often an expired watch: worth a line only when it goes on.
+            // The first failure is often an expired watch: it is logged only if it repeats.
             if failures > 1 {
                 tracing::warn!(%error, retry_in = ?wait, "cannot follow {}; what is in force stays", self.place);
             }
@@ -189,7 +189,7 @@ impl Follower {
         }
     }
 
-    /// Takes in what the `ConfigMap` is now.
+    /// Applies or refuses a version of the `ConfigMap`.
     fn take_in(&mut self, document: Option<&Document>, told: &Events) {
         let newest = document.map(key);
         if newest == self.newest {
@@ -207,7 +207,7 @@ impl Follower {
         let changes = next.changes_since(&self.in_force.borrow());
         let was_refused = std::mem::take(&mut self.is_refused);
         let next = Arc::new(next);
-        // First: what is shown to be in force is.
+        // This is first: settings that are shown as in force must be in force.
         self.in_force.send_replace(Arc::clone(&next));
         self.show(&next);
         let what = if changes.is_empty() { "no value changes".to_owned() } else { changes.join(", ") };
@@ -217,7 +217,7 @@ impl Follower {
         } else {
             tracing::info!(changes = what, "{place} is gone: the flags are in force");
         }
-        // A label or an annotation of the ConfigMap is worth no event.
+        // A changed label or annotation of the ConfigMap is worth no event.
         if let Some(document) = document.filter(|_| was_refused || !changes.is_empty() || !next.warnings.is_empty()) {
             let note = [vec![what], next.warnings.clone()].concat().join("; ");
             told.announce(Announcement::config_applied(&id(document, place), format!("in force: {note}")));
@@ -237,7 +237,7 @@ impl Follower {
         self.page.refuse(refused);
     }
 
-    /// Shows what is in force from now on, and logs as it says.
+    /// Shows the settings in force, and sets the log level from them.
     fn show(&self, in_force: &Arc<InForce>) {
         self.metrics.config_in_force(&in_force.version);
         self.metrics.config_refused(false);
@@ -249,12 +249,12 @@ impl Follower {
     }
 }
 
-/// Tells two versions apart, also when the object was deleted and made again.
+/// Identifies a version, also after the object was deleted and created again.
 fn key(document: &Document) -> (String, String) {
     (document.uid.clone(), document.version.clone())
 }
 
-/// Names a version of the `ConfigMap` in events.
+/// Identifies a version of the `ConfigMap` in events.
 fn id(document: &Document, place: &Place) -> ConfigVersion {
     ConfigVersion {
         namespace: place.namespace.clone(),

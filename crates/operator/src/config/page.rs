@@ -1,4 +1,5 @@
-//! The page `/configz`: what is in force, what was refused and why, and whether the `ConfigMap` is heard of.
+//! The page `/configz`: the settings in force, the refused version and why, and whether the `ConfigMap` can be
+//! followed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +9,8 @@ use tokio::time::Instant;
 use wfe_api::limits::cut;
 use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting};
 
-/// How long a failure of the watch is told of: longer than its longest wait between two tries and the time that one may
-/// take, so that one that goes on failing is told of all the time.
+/// How long a failure of the watch is shown. It is longer than the longest wait between two tries plus one try, so that
+/// a watch that keeps failing is always shown.
 const FAILING_FOR: Duration = Duration::from_secs(30);
 
 /// The page. Cheap to clone.
@@ -31,7 +32,7 @@ impl Page {
         Self(Arc::new(Mutex::new(State { place, in_force: None, refused: None, failed: None })))
     }
 
-    /// Shows what is in force from now on: nothing newer is refused.
+    /// Shows the settings in force; no newer version is refused.
     pub(super) fn apply(&self, in_force: Arc<InForce>) {
         self.update(|state| (state.in_force, state.refused) = (Some(in_force), None));
     }
@@ -76,7 +77,7 @@ pub(super) fn heading(place: &Place, in_force: &InForce) -> String {
     }
 }
 
-/// Settings, one a line, below each other.
+/// Settings, one per line.
 pub(super) struct Table<'a>(pub(super) &'a [Setting]);
 
 impl fmt::Display for Table<'_> {

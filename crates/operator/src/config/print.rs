@@ -1,4 +1,4 @@
-//! `wfe-operator config`: shows what the operator would run by, or all that is wrong with it.
+//! `wfe-operator config`: prints the settings that the operator would use, or all faults in them.
 
 use std::io::Write;
 
@@ -14,10 +14,10 @@ use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::Leadership;
 use crate::metrics::Metrics;
 
-/// Prints what is in force by the flags and by the `ConfigMap` of the cluster, or by that of a file.
+/// Prints the settings in force from the flags and the `ConfigMap`, which is read from the cluster or from a file.
 ///
 /// # Errors
-/// What is wrong; what is wrong with values is listed before on standard error.
+/// The fault; faults in values were printed on standard error before.
 pub async fn print(args: ConfigArgs, flags: Flags) -> anyhow::Result<()> {
     args.run.policy().context("the flags cannot be used")?;
     let place = Place::of(&args.run);
@@ -62,7 +62,7 @@ async fn read_live(args: &ConfigArgs, place: &Place) -> anyhow::Result<Option<Do
     follow::read(&cluster, place).await.with_context(|| format!("cannot read {place}"))
 }
 
-/// How large a file may be, in bytes: all that a chart renders, with room to spare.
+/// The limit of a file, in bytes: more than all that the chart renders.
 const LARGEST_FILE: u64 = 8 << 20;
 
 /// Reads a file to its end; `-` is standard input.

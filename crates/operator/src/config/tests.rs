@@ -1,4 +1,4 @@
-//! What people are shown of it.
+//! What people are shown of the configuration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ fn place() -> Place {
     Place { namespace: "ops".to_owned(), name: "config".to_owned() }
 }
 
-/// Puts a `ConfigMap` with these keys over these flags.
+/// Reads a `ConfigMap` with these keys over these flags.
 fn read(flags: &[&str], keys: &[(&str, &str)]) -> Result<InForce, Refused> {
     let values: BTreeMap<_, _> = keys.iter().map(|(key, value)| ((*key).to_owned(), Ok((*value).to_owned()))).collect();
     let document = Document { uid: "u".to_owned(), version: "7".to_owned(), values };
     Flags::of_run(flags.iter().map(ToString::to_string)).under(&place(), Some(&document))
 }
 
-/// Returns what is in force without a `ConfigMap`.
+/// Returns the settings in force without a `ConfigMap`.
 fn defaults() -> InForce {
     Flags::of_run([]).under(&place(), None).unwrap()
 }

@@ -1,7 +1,7 @@
-//! The gauges of what goes on at each target: who waits and for what, for its next attempt too, and whether the target
-//! drains.
+//! The gauges of waiting and draining: how many executions wait and why, also for their next attempt, and how many
+//! targets drain.
 //!
-//! They are sums over all targets. What a target adds is kept, so that a decision costs one look into a map.
+//! They are sums over all targets. The share of each target is kept, so that a decision costs one lookup.
 
 use std::collections::HashMap;
 
@@ -14,29 +14,29 @@ use wfe_view::index::Key;
 
 use super::now::{Now, slow_label};
 
-/// Shows what goes on at targets. Owned by whoever decides.
+/// Updates the gauges. Owned by the engine.
 pub struct BusyGauges {
     waiting: IntGaugeVec,
     draining: IntGaugeVec,
     retry_waits: IntGauge,
     cancels_unanswered: IntGauge,
     examining: IntGauge,
-    /// What each target adds; one that adds nothing is not here.
+    /// The share of each target; targets without a share are absent.
     shown: HashMap<Key, Busy>,
 }
 
-/// What a target adds.
+/// The share of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Busy {
-    /// The reasons of those that wait.
+    /// The reasons of its waiting executions.
     waiting: Vec<&'static str>,
-    /// Whether it drains, and if so, whether for too long.
+    /// Whether it drains, and whether it does so for too long.
     draining: Option<bool>,
     /// How many executions wait for their next attempt.
     retry_waits: usize,
-    /// How many of its runs Tekton does not stop.
+    /// How many of its runs were cancelled, and Tekton does not stop them.
     cancels_unanswered: usize,
-    /// Whether a failed run of it cannot be examined.
+    /// Whether one of its failed runs cannot be examined.
     is_examined_in_vain: bool,
 }
 
@@ -52,7 +52,7 @@ impl BusyGauges {
         }
     }
 
-    /// Shows a target and who waits on it, as it was decided.
+    /// Shows a target and its waiting executions as decided.
     pub fn show(&mut self, key: &Key, target: &Target, decision: &Decision) {
         let awaiting = |reason| decision.awaiting.iter().filter(|(_, it)| it.reason() == reason).count();
         let busy = Busy {
@@ -72,14 +72,14 @@ impl BusyGauges {
         }
     }
 
-    /// Shows nothing of a target any more.
+    /// Removes the share of a target.
     pub fn forget(&mut self, key: &Key) {
         if let Some(busy) = self.shown.remove(key) {
             self.add(&busy, -1);
         }
     }
 
-    /// Shows nothing of any target any more.
+    /// Removes the shares of all targets.
     pub fn forget_all(&mut self) {
         for (_, busy) in std::mem::take(&mut self.shown) {
             self.add(&busy, -1);

@@ -1,4 +1,4 @@
-//! What Prometheus sees of circuits (section 13.7).
+//! The metrics of circuits (section 13.7).
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use wfe_core::fingerprint::Fingerprint;
 
 use super::series::LimitedSeries;
 
-/// How many circuits have a series of their own (section 13.7).
+/// The limit of circuits with their own series (section 13.7).
 const MAX_CIRCUITS: usize = 100;
-/// The label of those that have none: no fingerprint is without a slash.
+/// The label of all other circuits: every fingerprint contains a slash.
 const OVERFLOW: [&str; 1] = ["overflow"];
 
 /// The metrics of circuits. Cheap to clone.
@@ -51,7 +51,7 @@ impl CircuitMetrics {
         self.probes.with_label_values(&[outcome(completed)]).inc();
     }
 
-    /// Returns the gauge of the circuits that are open.
+    /// Returns the gauge of open circuits.
     #[must_use]
     pub fn gauges(&self) -> CircuitGauges {
         let mut open = LimitedSeries::new(self.open.clone(), OVERFLOW);
@@ -64,10 +64,10 @@ fn outcome(completed: bool) -> &'static str {
     if completed { "succeeded" } else { "failed" }
 }
 
-/// Shows which circuits are open. Owned by whoever decides.
+/// Updates the gauge of open circuits. Owned by the engine.
 pub struct CircuitGauges {
     open: LimitedSeries<1>,
-    /// What is shown, and whether it has a series of its own.
+    /// The circuits that are shown, and whether each has its own series.
     shown: BTreeMap<Fingerprint, bool>,
 }
 
@@ -90,7 +90,7 @@ impl CircuitGauges {
         }
     }
 
-    /// Shows no circuit any more.
+    /// Removes all circuits.
     pub fn forget_all(&mut self) {
         self.show(&Circuits::default());
     }

@@ -1,6 +1,6 @@
-//! How executions and attempts end, as the closed sets of values of a label.
+//! The outcomes of executions and attempts, as closed sets of label values.
 
-/// How an execution ended, as the label `outcome` says it.
+/// The outcome of an execution, as the label `outcome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeLabel {
     /// Phase Completed.
@@ -21,14 +21,14 @@ impl OutcomeLabel {
     }
 }
 
-/// How an attempt of an execution with a retry policy ended, as the label `outcome` says it.
+/// The outcome of an attempt of an execution with a retry policy, as the label `outcome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptLabel {
-    /// It succeeded.
+    /// The attempt succeeded.
     Completed,
-    /// It failed, and there is another.
+    /// The attempt failed, and another follows.
     Retried,
-    /// It failed, and with it the execution.
+    /// The attempt failed, and so did the execution.
     Failed,
 }
 

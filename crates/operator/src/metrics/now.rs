@@ -1,11 +1,11 @@
-//! The gauges of how things are now, which decisions and the tick of a second bring up to date.
+//! The gauges of the present state, which decisions and a tick each second update.
 
 use prometheus::{Gauge, GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
 use wfe_core::trouble::OwnCause;
 use wfe_core::waiting::Waiting;
 use wfe_view::index::Kind;
 
-/// How things are now.
+/// The gauges of the present state.
 pub(super) struct Now {
     pub(super) queue_depth: IntGauge,
     pub(super) places: Gauge,
@@ -27,7 +27,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Makes them. Those with known labels start at 0.
+    /// Makes the gauges. Those with known labels start at 0.
     pub(super) fn new() -> prometheus::Result<Self> {
         let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
         let now = Self {
@@ -119,7 +119,7 @@ impl Now {
         Ok(now)
     }
 
-    /// Registers them.
+    /// Registers the gauges.
     pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         registry.register(Box::new(self.queue_depth.clone()))?;
         registry.register(Box::new(self.places.clone()))?;

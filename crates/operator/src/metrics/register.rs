@@ -1,4 +1,4 @@
-//! The registry: what it shows, and what it shows from the start.
+//! The registration of all metrics, and the series that exist from the start.
 
 use prometheus::{Gauge, Opts};
 use wfe_api::SkipReason;
@@ -45,7 +45,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Series with known labels start at 0, so that a first increase is seen as one.
+    /// Series with known labels start at 0, so that Prometheus sees the first increase.
     fn show_zeros(&self) {
         for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed, OutcomeLabel::Skipped] {
             let _ = self.executions.with_label_values(&[outcome.as_str()]);

@@ -1,4 +1,4 @@
-//! What Prometheus sees of schedules (section 13.7).
+//! The metrics of schedules (section 13.7).
 
 mod each;
 
@@ -17,7 +17,7 @@ use wfe_view::index::Key;
 use self::each::EachSchedule;
 use super::series::LimitedSeries;
 
-/// The labels of what has none: no namespace is called so, as it has a capital.
+/// The labels of schedules without their own series: a namespace name has no capital letters.
 const OVERFLOW: [&str; 2] = ["OVERFLOW", "OVERFLOW"];
 
 /// The metrics of schedules. Cheap to clone.
@@ -136,12 +136,12 @@ impl ScheduleMetrics {
         self.runs.with_label_values(&[outcome.as_str()]).inc();
     }
 
-    /// Counts slots that were missed.
+    /// Counts missed slots.
     pub fn missed(&self, count: u32) {
         self.missed.inc_by(count.into());
     }
 
-    /// Records how long after its slot a child was made.
+    /// Records how long after its slot a child was created.
     pub fn child_created(&self, late: Duration) {
         self.creation_delay.observe(late.as_secs_f64());
     }
@@ -152,12 +152,12 @@ impl ScheduleMetrics {
         self.triages.with_label_values(&[triage.analyst.as_str(), verdict, triage.state.as_str()]).inc();
     }
 
-    /// Counts a failure that began no triage.
+    /// Counts a failure that started no triage.
     pub fn triage_suppressed(&self, why: Suppressed) {
         self.suppressed.with_label_values(&[why.as_str()]).inc();
     }
 
-    /// Returns the gauges of how schedules stand.
+    /// Returns the gauges of schedules.
     #[must_use]
     pub fn gauges(&self) -> ScheduleGauges {
         ScheduleGauges {
@@ -172,7 +172,7 @@ impl ScheduleMetrics {
     }
 }
 
-/// Shows how the schedules of targets stand. Owned by whoever decides.
+/// Updates the gauges of schedules. Owned by the engine.
 pub struct ScheduleGauges {
     held: IntGaugeVec,
     failures: LimitedSeries<2>,
@@ -190,7 +190,7 @@ struct Shown {
     stands: Stands,
 }
 
-/// How a schedule stands.
+/// The state of a schedule.
 #[derive(Clone, Copy, Default)]
 struct Stands {
     failures: u32,
@@ -243,7 +243,7 @@ impl ScheduleGauges {
         self.shown.entry(key.clone()).or_default().insert(uid, Shown { id, has_series, stands });
     }
 
-    /// Shows nothing of the schedules of a target any more.
+    /// Removes the schedules of a target.
     pub fn forget(&mut self, key: &Key) {
         self.each.forget(key);
         self.forget_standing(key);
@@ -261,7 +261,7 @@ impl ScheduleGauges {
         }
     }
 
-    /// Counts a schedule where it stands, once more or once less.
+    /// Adds a schedule to the gauges of its state, or removes it.
     fn count(&self, stands: Stands, by: i64) {
         if let Some(why) = stands.unusable {
             self.unusable.with_label_values(&[why]).add(by);
@@ -273,7 +273,7 @@ impl ScheduleGauges {
         self.filed.add(by * i64::from(stands.filed));
     }
 
-    /// Shows nothing of any schedule any more.
+    /// Removes all schedules.
     pub fn forget_all(&mut self) {
         let shown: Vec<Key> = self.shown.keys().cloned().collect();
         for key in &shown {

@@ -1,33 +1,33 @@
-//! A gauge of counts, each in a series of its own while there is room.
+//! A gauge of counts, each in its own series up to a limit.
 //!
-//! A count of zero has no series. The number of series is limited, as every one costs Prometheus memory for weeks: what
-//! is beyond the limit shares one, which shows the highest of their counts.
+//! A count of zero has no series. The number of series is limited because each one costs Prometheus memory for weeks.
+//! All counts beyond the limit share one series, which shows the highest of them.
 
 use std::collections::BTreeMap;
 
 use prometheus::IntGaugeVec;
 
-/// How many have a series of their own (section 15).
+/// The limit of counts with their own series (section 15).
 pub(super) const MAX_SERIES: usize = 10_000;
 
-/// The gauge, by `N` labels.
+/// The gauge, with `N` labels.
 pub(super) struct LimitedSeries<const N: usize> {
     pub(super) gauge: IntGaugeVec,
-    /// The labels of the series that is shared.
+    /// The labels of the shared series.
     overflow: [&'static str; N],
     pub(super) most: usize,
     pub(super) series: usize,
-    /// The counts without a series, and how many have each.
+    /// The counts without their own series: how many targets have each count.
     beyond: BTreeMap<u32, usize>,
 }
 
 impl<const N: usize> LimitedSeries<N> {
-    /// Makes it over a gauge that has these labels. Nothing else may be labelled as what is beyond the limit.
+    /// Wraps a gauge that has these labels. No other series may have the labels `overflow`.
     pub(super) fn new(gauge: IntGaugeVec, overflow: [&'static str; N]) -> Self {
         Self { gauge, overflow, most: MAX_SERIES, series: 0, beyond: BTreeMap::new() }
     }
 
-    /// Shows a count that is not shown yet. Returns whether it has a series of its own.
+    /// Shows a new count. Returns whether it has its own series.
     pub(super) fn add(&mut self, labels: [&str; N], count: u32) -> bool {
         if count == 0 {
             return false;
@@ -43,14 +43,14 @@ impl<const N: usize> LimitedSeries<N> {
         has_series
     }
 
-    /// Shows a count no more that has a series of its own.
+    /// Removes a count that has its own series.
     pub(super) fn remove(&mut self, labels: [&str; N]) {
         self.series -= 1;
-        // It was there, as this is the only place that removes it.
+        // The series exists, as only this line removes it.
         let _ = self.gauge.remove_label_values(&labels);
     }
 
-    /// Shows a count no more that has no series of its own.
+    /// Removes a count without its own series.
     pub(super) fn remove_beyond(&mut self, count: u32) {
         if count == 0 {
             return;

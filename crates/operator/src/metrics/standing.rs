@@ -1,6 +1,6 @@
-//! The gauges of what stands in the way on each target.
+//! The gauges of the blocks of each target.
 //!
-//! A series goes away when its target has no failure any more.
+//! A series is removed when its target has no failure any more.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
 
-/// The label of what has none: no target is called so, as it has no `/`.
+/// The label of targets without their own series: every target name contains a `/`.
 const OVERFLOW: &str = "overflow";
 
-/// Shows the standing of targets. Owned by whoever decides.
+/// Updates the gauges. Owned by the engine.
 pub struct StandingGauges {
     failures: LimitedSeries<1>,
     blocked: IntGaugeVec,
@@ -23,7 +23,7 @@ pub struct StandingGauges {
 
 /// What is shown of a target.
 struct Shown {
-    /// The label of its series; none where it has none of its own.
+    /// The label of its own series; none without one.
     label: Option<Box<str>>,
     failures: u32,
     block: Option<BlockReason>,
@@ -34,7 +34,7 @@ impl StandingGauges {
         Self { failures: LimitedSeries::new(failures, [OVERFLOW]), blocked, shown: HashMap::new() }
     }
 
-    /// Shows what stands on a target that has this name; one that cannot be read has none.
+    /// Shows the blocks of a target with this name; a target whose name cannot be read has none.
     pub fn show(&mut self, key: &Key, name: Option<&str>, standing: &Standing) {
         let block = standing.reason();
         let failures = standing.consecutive_failures;
@@ -50,12 +50,12 @@ impl StandingGauges {
         self.shown.insert(key.clone(), Shown { label: has_series.then_some(label), failures, block });
     }
 
-    /// Shows nothing of a target any more.
+    /// Removes a target.
     pub fn forget(&mut self, key: &Key) {
         self.take_away(key);
     }
 
-    /// Shows nothing of any target any more.
+    /// Removes all targets.
     pub fn forget_all(&mut self) {
         let shown: Vec<Key> = self.shown.keys().cloned().collect();
         for key in &shown {
@@ -63,7 +63,7 @@ impl StandingGauges {
         }
     }
 
-    /// Takes a target's part out of the gauges, and returns the label that it had.
+    /// Removes a target from the gauges, and returns the label that it had.
     fn take_away(&mut self, key: &Key) -> Option<Box<str>> {
         let Shown { label, failures, block } = self.shown.remove(key)?;
         if let Some(block) = block {

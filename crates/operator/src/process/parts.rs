@@ -1,7 +1,7 @@
-//! The parts of the process: tasks that must not end before the process does.
+//! The supervised tasks of the process: they must not end before the process does.
 //!
-//! A task that panics or returns is noticed by nobody but who joins it. An operator without one of its watches would go
-//! on leading and see nothing, so the end of any part ends the process, with an error that names the part.
+//! Only a join notices that a task has panicked or returned. An operator without one of its watches would go on leading
+//! and see nothing. Therefore the end of any of these tasks ends the process, with an error that names the task.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,16 +10,16 @@ use std::future::Future;
 use anyhow::{Context, anyhow};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-/// The parts, by name. Dropping it aborts them.
+/// The tasks, by name. Dropping this aborts them.
 #[derive(Debug, Default)]
 pub struct Parts {
     tasks: JoinSet<anyhow::Result<()>>,
-    /// The names of the parts that have not been joined.
+    /// The names of the tasks that were not joined yet.
     names: HashMap<Id, String>,
 }
 
 impl Parts {
-    /// Starts a part.
+    /// Starts a task.
     pub fn spawn<E: Into<anyhow::Error>>(
         &mut self,
         name: impl Into<String>,
@@ -30,10 +30,10 @@ impl Parts {
         task
     }
 
-    /// Waits until any part has ended, and returns why the process has to end. Waits for ever where there is no part.
+    /// Waits until any task has ended, and returns why the process must end. Without tasks it never returns.
     ///
     /// # Cancellation
-    /// Safe: a part is joined only when this returns.
+    /// Safe: a task is joined only when this returns.
     pub async fn ended(&mut self) -> anyhow::Error {
         match self.tasks.join_next_with_id().await {
             Some(ended) => {
@@ -44,11 +44,11 @@ impl Parts {
         }
     }
 
-    /// Waits until the part of this name has ended. Returns at once where it has been joined before. A part that was
-    /// aborted has ended well.
+    /// Waits until the task of this name has ended. Returns at once if it was joined before. An aborted task ends
+    /// without an error.
     ///
     /// # Errors
-    /// Why it failed.
+    /// Why the task failed.
     pub async fn join(&mut self, name: &str) -> anyhow::Result<()> {
         while self.names.values().any(|known| known == name)
             && let Some(ended) = self.tasks.join_next_with_id().await
@@ -57,7 +57,7 @@ impl Parts {
             if ended_name == name {
                 return ended;
             }
-            // The process is about to end: the others may, too.
+            // The process is about to end, so other tasks may end too.
             tracing::debug!(part = ended_name, ?ended, "ended");
         }
         Ok(())
@@ -74,7 +74,7 @@ impl Parts {
     }
 }
 
-/// Returns the words of a panic.
+/// Returns the error of a task, or the message of its panic.
 fn why(error: JoinError) -> anyhow::Result<()> {
     if error.is_cancelled() {
         return Ok(());

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The handlers, from the start of the process to its end: a signal that arrives while nobody waits is kept.
+/// The handlers, from the start of the process to its end: a signal is kept until a task waits for it.
 #[derive(Debug)]
 pub struct StopSignals {
     terminate: Signal,
@@ -14,17 +14,17 @@ impl StopSignals {
     /// Installs the handlers.
     ///
     /// # Errors
-    /// When the system refuses one.
+    /// If the system refuses one.
     pub fn install() -> anyhow::Result<Self> {
         let terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         Ok(Self { terminate, interrupt })
     }
 
-    /// Waits for a signal, also for one that has arrived before.
+    /// Waits for a signal; an earlier one that was not consumed counts.
     ///
     /// # Cancellation
-    /// Safe: a signal is taken only when this returns.
+    /// Safe: a signal is consumed only when this returns.
     pub async fn next(&mut self) {
         tokio::select! {
             biased;

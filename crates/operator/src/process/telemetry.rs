@@ -8,12 +8,12 @@ use tracing_subscriber::{EnvFilter, reload};
 use wfe_settings::log::LogFormat;
 use wfe_view::printable;
 
-/// How much is logged, from now on. Cheap to clone.
+/// The level of the log, which can be changed. Cheap to clone.
 #[derive(Clone)]
 pub struct LogLevel(Arc<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
 impl LogLevel {
-    /// Changes it. `filter` comes from [`parse_level`](wfe_settings::log::parse_level).
+    /// Changes the level. `filter` comes from [`parse_level`](wfe_settings::log::parse_level).
     pub fn set(&self, filter: &str) {
         if let Err(error) = (self.0)(EnvFilter::new(filter)) {
             tracing::warn!(%error, "the log level stays as it is");
@@ -27,18 +27,18 @@ fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// What tracing writes after an escape character to colour a part of a line, and to end that. It lets through those of
-/// others in shown fields, and nothing tells them apart: these at least hide nothing and move nothing.
+/// The escape sequences that tracing writes around a coloured part of a line. The same sequences pass if they come from
+/// elsewhere in a shown field, as they cannot be distinguished; these at least hide nothing and move nothing.
 const COLOURS: [&str; 10] = ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"];
 
-/// Writes the lines of a log so that a terminal obeys no text of others in them, and none looks like a line of its own.
+/// Writes log lines in which foreign text cannot control a terminal or imitate a line.
 struct Printable<W> {
     to: W,
     show: fn(&str) -> String,
 }
 
 impl<W: Write> Write for Printable<W> {
-    /// Writes one event: tracing hands each over as a whole.
+    /// Writes one event: tracing passes each event whole.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = (self.show)(text.strip_suffix('\n').unwrap_or(&text)) + "\n";
@@ -51,7 +51,7 @@ impl<W: Write> Write for Printable<W> {
     }
 }
 
-/// Returns how an event is shown.
+/// Returns the function that renders an event.
 fn shown_as(format: LogFormat, has_colours: bool) -> fn(&str) -> String {
     match format {
         LogFormat::Json => |text| printable::json(text).into_owned(),
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Returns what a log at a level says when kube cannot read an answer, and of its other troubles.
+    /// Returns what a log at this level contains when kube cannot read an answer, and of kube's other faults.
     fn logged(level: &str) -> String {
         let lines = Lines::default();
         let to = lines.clone();
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// A message and a field that clear the screen, begin a line of their own, and turn the rest round.
+    /// A message and a field that clear the screen, begin a new line, and reverse the rest.
     #[test]
     fn a_text_of_others_stays_within_its_line_and_does_nothing() {
         const HOSTILE: &str = "a\u{1b}[2Jb\nERROR c\u{202e}d\u{9b}1A";

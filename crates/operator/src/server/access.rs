@@ -1,4 +1,5 @@
-//! Who may read the metrics: whoever sends a token that the API server knows, of somebody who may get `/metrics`.
+//! Access to the metrics: a client sends a token that the API server knows, of a user with permission to get
+//! `/metrics`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +18,18 @@ use wfe_view::call::CallError;
 use crate::cluster::client::Cluster;
 use crate::verb::Verb;
 
-/// How long an answer of the API server is believed. A token that was revoked, or a right that was taken away, is good
-/// for so long.
+/// How long an answer of the API server is used. A revoked token or permission remains valid for this long.
 const BELIEVED_FOR: Duration = Duration::from_mins(1);
-/// How many tokens are known at once. A Prometheus or two have as many.
+/// The limit of remembered tokens. One or two Prometheus servers use as many.
 const KNOWN: usize = 32;
 /// No token of a cluster is longer.
 const LONGEST_TOKEN: usize = 16 << 10;
-/// How many tokens are asked about at once: callers with invented tokens must not flood the API server.
+/// How many tokens are checked at once: clients with invented tokens must not flood the API server.
 const ASKED_AT_ONCE: usize = 2;
-/// How long an answer may take: less than a connection may.
+/// The time-out of a check: less than that of a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the API server says of a token.
+/// The API server's answer about a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     May,
@@ -37,7 +37,7 @@ enum Verdict {
     Unknown,
 }
 
-/// Asks, and remembers the answers. Cheap to clone.
+/// Checks tokens, and remembers the answers. Cheap to clone.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
@@ -48,14 +48,14 @@ struct Inner {
 }
 
 impl Access {
-    /// Makes it.
+    /// Makes a checker without remembered answers.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         let (known, asking) = (Mutex::default(), Semaphore::new(ASKED_AT_ONCE));
         Self(Arc::new(Inner { cluster, known, asking }))
     }
 
-    /// Returns why a request is refused, where it is.
+    /// Returns the response to a refused request; `None` if it is admitted.
     pub(super) async fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let Some(token) = token(headers) else {
             return Some(unauthorized("send a token of the cluster: Authorization: Bearer TOKEN"));
@@ -81,7 +81,7 @@ impl Access {
             return Ok(verdict);
         }
         let Ok(_permit) = self.0.asking.acquire().await else { return Ok(Verdict::Unknown) };
-        // Somebody may have asked meanwhile.
+        // Another request may have checked it meanwhile.
         if let Some(verdict) = self.known(token) {
             return Ok(verdict);
         }
@@ -128,10 +128,10 @@ impl Access {
     }
 }
 
-/// Remembers a verdict, in the place of older ones where there are too many.
+/// Remembers a verdict; older ones are dropped beyond the limit.
 fn remember(known: &mut HashMap<Box<str>, (Instant, Verdict)>, token: &str, verdict: Verdict) {
     known.retain(|_, (since, _)| since.elapsed() < BELIEVED_FOR);
-    // Invented tokens go first: a reader that is known is not asked about again because of them.
+    // Invented tokens are dropped first: they must not cause new checks of a known reader.
     while known.len() >= KNOWN {
         let oldest = known.iter().min_by_key(|(_, (since, verdict))| (*verdict == Verdict::May, *since));
         let Some(oldest) = oldest.map(|(token, _)| token.clone()) else { break };

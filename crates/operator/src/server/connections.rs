@@ -1,4 +1,4 @@
-//! Accepts connections from callers that have proved nothing: how long each may take, and how many there may be.
+//! Accepts connections from unauthenticated clients, and limits their time and number.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,22 +16,22 @@ use tokio_rustls::TlsAcceptor;
 
 use super::tls::Certificates;
 
-/// How long a caller may take to send the head of its request. Prometheus and the kubelet send it in one packet, and
-/// the shortest time-out that either has is a second: five leave room for a packet that is sent again.
+/// The time-out of a request's head. Prometheus and the kubelet send it in one packet, and their shortest time-out is a
+/// second: five seconds leave time for a packet that is sent again.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection may take from its first byte to its last. The answers come from memory, so only a caller that
-/// does not read them takes long. Prometheus gives up after ten seconds by default, and may be told thirty.
+/// The time-out of a connection from its first byte to its last. The answers come from memory, so only a client that
+/// does not read them takes long. Prometheus gives up after ten seconds by default, and may be set to thirty.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(30);
-/// How many connections a port has at once. One Prometheus or two, the kubelet and a few people need ten. A connection
-/// takes some ten kilobytes and a file descriptor, of which a process may have 1024.
+/// The limit of connections per port. One or two Prometheus servers, the kubelet and a few people need ten. A
+/// connection takes some ten kilobytes and a file descriptor, of which a process may have 1024.
 const CONNECTIONS: usize = 64;
-/// How long to wait when no connection can be accepted, as when the process has no file descriptor left.
+/// How long to wait when no connection can be accepted, for example because the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Answers one request on each connection, until the process ends.
 ///
-/// When there are too many connections, the oldest one is closed for the new one. If the new one were made to wait, a
-/// few callers that say nothing could make the probes of the kubelet time out, and so have the process restarted.
+/// Beyond the limit, the oldest connection is closed for the new one. If the new one had to wait, a few silent clients
+/// could make the probes of the kubelet time out, and so cause a restart.
 pub(super) async fn serve(listener: TcpListener, router: Router, certificates: Option<Certificates>) -> io::Result<()> {
     let mut open = Open::default();
     loop {
@@ -49,7 +49,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, certificates: O
     }
 }
 
-/// Answers one request, with TLS around it where the port has that.
+/// Answers one request, over TLS if the port uses it.
 async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
     let answer = async {
         match tls {
@@ -66,7 +66,7 @@ async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router
     }
 }
 
-/// Answers one request. Without a second one, no connection is idle, and each has an end.
+/// Answers one request. As there is no second one, no connection is idle and every connection ends.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).keep_alive(false);
@@ -76,16 +76,16 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     }
 }
 
-/// Returns whether the caller has gone before it was accepted.
+/// Returns whether the client closed the connection before it was accepted.
 fn is_of_the_caller(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Default)]
 struct Open {
-    /// Ends them all when the server is dropped.
+    /// Dropping the server ends all of them.
     tasks: JoinSet<()>,
     oldest_first: VecDeque<AbortHandle>,
 }
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// As the kubelet's probes have by default.
+    /// The default of the kubelet's probes.
     const PROBE_WITHIN: Duration = Duration::from_secs(1);
     const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -139,7 +139,7 @@ mod tests {
         stream
     }
 
-    /// Reads to the end, which a connection has that was reset too.
+    /// Reads to the end, which a reset connection has too.
     async fn rest(mut stream: TcpStream) -> String {
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes).await;
@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_that_does_not_read_its_answer_is_left() {
-        // More than the buffers of the two sockets take.
+        // More than the buffers of both sockets hold.
         let (address, _server) = start("0123456789abcdef").await;
         let stream = send(address, REQUEST).await;
         sleep(CONNECTION_WITHIN * 2).await;

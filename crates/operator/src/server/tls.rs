@@ -1,4 +1,4 @@
-//! The certificate of a port, read again and again: whoever issues certificates replaces them before they end.
+//! The certificate of a port. It is read regularly, because issuers replace certificates before they expire.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, server};
 
-/// How long a certificate is used before its files are read again. A mounted Secret is a minute late anyway, and no
-/// caller can have the files read more often.
+/// How long a certificate is used before its files are read again. A mounted Secret is updated with a minute's delay
+/// anyway, and no client can cause more reads.
 const READ_EVERY: Duration = Duration::from_secs(30);
 
-/// The files of a certificate and its key, and what was read of them.
+/// The files of a certificate and its key, and what was last read from them.
 pub struct Certificates {
     certificate: PathBuf,
     key: PathBuf,
@@ -24,16 +24,16 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
-    /// When they cannot be read, or do not belong together.
+    /// If they cannot be read, or do not belong together.
     pub fn read(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let config = load(&certificate, &key)?;
         Ok(Self { certificate, key, read: Mutex::new((Instant::now(), config)) })
     }
 
-    /// Returns what accepts the next connection. Files that cannot be used leave what was read before in use.
+    /// Returns the acceptor of the next connection. If the files cannot be used, the earlier certificate stays in use.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.0.elapsed() >= READ_EVERY {
@@ -59,7 +59,7 @@ fn load(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<Arc<ServerConfig
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .with_context(|| format!("{}, or {}", cannot_read(certificate), key.display()))?;
-    // One request on a connection: nobody comes back with a session, so none is kept.
+    // Each connection has one request, so no session is resumed and none is kept.
     config.session_storage = Arc::new(server::NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))

@@ -1,4 +1,4 @@
-//! What to do about the Lease: a pure function of what was seen of it, and of the monotonic clock.
+//! What to do about the Lease: a pure function of the Lease as it was seen, and of the monotonic clock.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 use wfe_settings::timing::LONGEST;
 
-/// What a Lease says. Its time is compared with earlier ones for being another, and never with a clock.
+/// The content of a Lease. Its time is only compared with earlier ones for equality, never with a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who holds it; none once it is let go.
+    /// The holder; none after a release.
     pub(super) holder: Option<Box<str>>,
     pub(super) duration: Duration,
     pub(super) renewed: Option<Timestamp>,
@@ -18,7 +18,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads a Lease, of any shape.
+    /// Reads a Lease of any shape.
     pub(super) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -39,34 +39,35 @@ pub(super) struct Sighting {
 }
 
 impl Sighting {
-    /// Takes in a record that was read; `now` is when the answer was there.
+    /// Records a read; `now` is when its answer arrived.
     pub(super) fn after(previous: Option<Self>, record: Record, now: Instant) -> Self {
         previous.filter(|previous| previous.record == record).unwrap_or(Self { record, since: now })
     }
 
-    /// Returns from when on its holder has certainly stopped, unless the record changes.
+    /// Returns when the holder has certainly stopped, unless the record changes.
     fn runs_out(&self) -> Instant {
         self.since + self.record.duration
     }
 }
 
-/// What to do.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nobody leads: take the Lease.
+    /// No process leads: take the Lease.
     Take,
-    /// This process leads, and goes on.
+    /// This process leads and renews.
     Renew,
-    /// Another leads.
+    /// Another process leads.
     Wait {
-        /// When it leads no longer, if nothing more is heard of it.
+        /// When its term ends if the record does not change.
         until: Instant,
     },
-    /// This process leads no longer, and why.
+    /// This process leads no longer, for this reason.
     Lose(&'static str),
 }
 
-/// Says what a process has to do that leads until then, if it does, and has seen this of the Lease, if there is one.
+/// Returns the next step of a process, from the end of its term, if it leads, and the Lease as it was seen, if it
+/// exists.
 pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sighting>, now: Instant) -> Step {
     let holder = seen.and_then(|seen| seen.record.holder.as_deref());
     let holds = holder == Some(me);
@@ -74,7 +75,7 @@ pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sightin
         (Some(until), _) if now >= until => Step::Lose("it was not renewed in time"),
         (Some(_), _) if holds => Step::Renew,
         (Some(_), _) => Step::Lose("somebody else has taken or removed the lease"),
-        // Its own from an earlier term: nobody has led since.
+        // The record is its own from an earlier term: no other process has led since.
         (None, Some(seen)) if holder.is_some() && !holds && now < seen.runs_out() => {
             Step::Wait { until: seen.runs_out() }
         }
@@ -105,7 +106,7 @@ mod tests {
         let wait = |seconds: u32| Step::Wait { until: at(seconds) };
         let lose_late = Step::Lose("it was not renewed in time");
         let lose_taken = Step::Lose("somebody else has taken or removed the lease");
-        // Leads until; the holder, where there is a Lease; since when it is seen so; now; the step.
+        // End of the term; the holder, if the Lease exists; since when it is seen so; now; the step.
         for (leads_until, holder, since, now, expected) in [
             // A candidate.
             (None, None, 0, 0, Step::Take),
@@ -148,7 +149,7 @@ mod tests {
     fn a_leader_has_stopped_before_a_candidate_begins() {
         let start = Instant::now();
         let timing = Timing::new(SECOND * 8, SECOND * 5, SECOND * 2).unwrap();
-        // The candidate sees a renewal the moment it is written, which is when it was asked for at the earliest.
+        // The candidate sees a renewal when it is written; the earliest possible time is that of the request.
         let seen = Sighting { record: record(Some("leader"), 0), since: start };
         for half in 0..40 {
             let now = start + SECOND * half / 2;

@@ -1,5 +1,5 @@
-//! Whether the policies that guard what a person sets on an execution are in force
-//! ([ADR 13](../../../../docs/adr/0013-unguarded-clearances.md)).
+//! Checks whether the policies for clearances and cancellations are in force ([ADR
+//! 13](../../../../docs/adr/0013-unguarded-clearances.md)).
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{ANSWERS_WITHIN, wrong_with};
 use crate::cluster::client::Cluster;
 use crate::verb::Verb;
 
-/// Looks at the policies of clearances and cancellations, and at their bindings.
+/// Reads the policies of clearances and cancellations, and their bindings.
 ///
 /// # Errors
-/// The API server did not answer, or the operator may not ask.
+/// The API server did not answer, or the operator has no permission to ask.
 pub(super) async fn look(cluster: Cluster) -> Result<Guard, CallError> {
     for shipped in guards() {
         for half in Half::ALL {
@@ -31,7 +31,7 @@ pub(super) async fn look(cluster: Cluster) -> Result<Guard, CallError> {
                     }
                 }
                 Err(error) if error.code() == 404 => return Ok(Guard::Missing),
-                // A right that the operator itself lacks is its own trouble.
+                // A permission that the operator lacks is its own fault, and proves nothing about the policies.
                 Err(error) => return Err(error),
             }
         }
@@ -44,14 +44,14 @@ fn protects(shipped: &Shipped, half: Half, object: DynamicObject) -> bool {
     !is_leaving && matches!(wrong_with(shipped, half, Ok(object)), Ok(None))
 }
 
-/// Looks twice in this time, and tells what was found. Where no look that began within this time was answered, nothing
-/// is known. Never returns.
+/// Checks twice in this interval, and publishes the result. If no check that began within the interval was answered,
+/// the result is unknown. Never returns.
 pub(super) async fn follow<Look: Future<Output = Result<Guard, CallError>>>(
     within: Duration,
     told: watch::Sender<Guard>,
     look: impl Fn() -> Look,
 ) {
-    // An interval of no time is none.
+    // A zero interval would panic.
     let mut turns = interval((within / 2).max(Duration::from_millis(1)));
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut known_until = Instant::now();
@@ -122,8 +122,8 @@ mod tests {
         assert!(!is(changed));
     }
 
-    /// Follows looks of which each takes a time and finds something, or has no answer; of later ones the last holds.
-    /// Returns what is known after each of these seconds.
+    /// Runs checks that each take a time and find something, or get no answer; the last one repeats. Returns the result
+    /// after each of these seconds.
     async fn known_after(seconds: &[u64], looks: &'static [(u64, Option<Guard>)]) -> Vec<Guard> {
         let (told, known) = watch::channel(Guard::Unknown);
         let nth = Cell::new(0);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(answers, [InForce, InForce, Missing, InForce]);
         let silent = known_after(&[0, 31, 59, 60, 200], &[(0, Some(InForce)), (0, None)]).await;
         assert_eq!(silent, [InForce, InForce, InForce, Unknown, Unknown]);
-        // A look that hangs is overtaken by the time, and its answer may come too late.
+        // A check that hangs is overtaken by the interval, and its answer may come too late.
         let slow =
             known_after(&[31, 61, 100, 121], &[(0, Some(InForce)), (65, Some(InForce)), (0, Some(Missing))]).await;
         assert_eq!(slow, [InForce, Unknown, Missing, Missing]);

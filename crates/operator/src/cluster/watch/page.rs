@@ -1,17 +1,17 @@
-//! Takes the answer to a list apart as its bytes come: each object by itself, so that a page never lies in memory whole
-//! and an object that cannot be read harms no other.
+//! Splits the answer to a list into objects while its bytes arrive: a page is never whole in memory, and an unreadable
+//! object harms no other.
 
 use std::collections::VecDeque;
 
 use kube::core::ListMeta;
 use serde::Deserialize;
 
-/// The most that an object may have, in bytes: ten times what etcd stores of one by default.
+/// The limit of one object, in bytes: ten times what etcd stores by default.
 const MAX_OBJECT: usize = 16 << 20;
-/// The most that an answer may have beside its objects, in bytes: it has a token and a version.
+/// The limit of the rest of an answer, in bytes: it holds a token and a version.
 const MAX_FRAME: usize = 1 << 20;
 
-/// Why an answer cannot be taken apart.
+/// Why an answer cannot be split.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
     /// An object has more bytes than any can have.
@@ -28,23 +28,23 @@ pub(super) enum PageError {
     NoList(#[source] serde_json::Error),
 }
 
-/// Takes one page apart.
+/// Splits one page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     depth: u32,
     is_in_string: bool,
     is_escaped: bool,
-    /// Whether the list of objects is open.
+    /// Whether the parser is inside `items`.
     is_in_items: bool,
-    /// The last string directly in the outermost object: before a `[`, the name of the list.
+    /// The last string directly in the outermost object: before a `[`, it is the name of the list.
     name: Vec<u8>,
-    /// The object that is under way.
+    /// The object that is being read.
     object: Vec<u8>,
-    /// All but the objects.
+    /// All bytes outside the objects.
     frame: Vec<u8>,
 }
 
-/// What a list has beside its objects.
+/// The fields of a list beside its objects.
 #[derive(Debug, Default, Deserialize)]
 struct Frame {
     #[serde(default)]
@@ -52,7 +52,7 @@ struct Frame {
 }
 
 impl Page {
-    /// Takes in the next bytes, and adds the objects that are complete with them.
+    /// Reads the next bytes, and appends the objects that they complete.
     ///
     /// # Errors
     /// Why nothing more can be read.
@@ -60,7 +60,7 @@ impl Page {
         let mut rest = bytes;
         while let [byte, after @ ..] = rest {
             if self.is_in_string && !self.is_escaped {
-                // Most bytes are text: all up to the next that means something go at once.
+                // Most bytes are plain text: all up to the next significant byte are copied at once.
                 let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count();
                 if plain > 0 {
                     let (text, after) = rest.split_at(plain);
@@ -75,10 +75,10 @@ impl Page {
         Ok(())
     }
 
-    /// Returns what the list says beside its objects.
+    /// Returns the fields of the list beside its objects.
     ///
     /// # Errors
-    /// Where the bytes ended too early, or were no list.
+    /// If the bytes ended too early, or were no list.
     pub(super) fn finish(self) -> Result<ListMeta, PageError> {
         if self.depth > 0 || self.is_in_string {
             return Err(PageError::Truncated);
@@ -123,7 +123,7 @@ impl Page {
                 }
                 Ok(())
             }
-            // What separates the objects belongs to none.
+            // The separators between objects belong to none.
             _ if self.is_in_items && self.depth == 2 => Ok(()),
             _ => self.keep_structure(byte),
         }
@@ -158,7 +158,7 @@ impl Page {
 mod tests {
     use super::*;
 
-    /// Takes an answer apart that comes in pieces of some bytes.
+    /// Splits an answer that arrives in pieces of this many bytes.
     fn apart(answer: &str, piece: usize) -> (Vec<String>, Result<ListMeta, PageError>) {
         let (mut page, mut objects) = (Page::default(), VecDeque::new());
         let pushed = answer.as_bytes().chunks(piece).try_for_each(|bytes| page.push(bytes, &mut objects));

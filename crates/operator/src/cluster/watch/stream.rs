@@ -1,9 +1,9 @@
-//! The stream of one resource: its list, and then its changes, for ever.
+//! The stream of one resource: its list, and then its changes, without end.
 //!
-//! It says what kube's watcher says, with three differences. A list is read object by object, so that 500 large ones
-//! need the memory of one. A change that cannot be read is a gap: the stream begins anew with a list, as after an
-//! expired version, where kube's watcher would go on without it. And a watch that ends as soon as it has begun has
-//! failed, where kube's watcher would ask again at once.
+//! It behaves like kube's watcher, with three differences. A list is read object by object, so that 500 large objects
+//! need the memory of one. A change that cannot be read is a gap: the stream starts again with a list, as after an
+//! expired version, where kube's watcher would go on without the change. A watch that ends as soon as it has begun
+//! counts as failed, where kube's watcher would ask again at once.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -26,42 +26,42 @@ use wfe_view::source::PAGE;
 use super::page::Page;
 use crate::cluster::crds::{Crds, UnfitCrd};
 
-/// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale
-/// (section 5.10).
+/// The duration of one watch request, in seconds: below the three minutes after which a view counts as stale (section
+/// 5.10).
 const WATCH_SECONDS: u32 = 120;
-/// How long a connection may bring nothing before it counts as dead: the watch's own time and some.
+/// How long a connection may be silent before it counts as dead: slightly longer than the watch request.
 const SILENT_WATCH: Duration = Duration::from_secs(125);
-/// How long a watch lasts at the least. The API server ends one after the time that was asked for, or when it restarts;
-/// what stands before the API server may end each at once, and would be asked hundreds of times a second.
+/// The shortest duration of a working watch. The API server ends a watch after the requested time, or when it restarts.
+/// A proxy before the API server may end each watch at once, and would be asked hundreds of times a second.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// How long a list may bring no byte before it counts as dead.
+/// How long a list may be silent before it counts as dead.
 const SILENT_LIST: Duration = Duration::from_mins(1);
 
-/// What a stream brings.
+/// What a stream delivers.
 pub(crate) struct Source<K> {
-    /// Where its objects are.
+    /// The resource of its objects.
     pub(crate) api: Api<K>,
-    /// The field selector of those that are wanted; all without one.
+    /// The field selector of its objects; all objects without one.
     pub(crate) fields: Option<String>,
-    /// How an object of a list is read.
+    /// Reads an object of a list.
     pub(crate) read: fn(&[u8]) -> serde_json::Result<K>,
-    /// What says whether the CRD of its kind has the fields that are read; nothing where it has none.
+    /// Knows whether the CRD of its kind has the fields that are read; none for a kind without a CRD.
     pub(crate) crds: Option<(Crds, Kind)>,
 }
 
-/// How far a stream is.
+/// The state of a stream.
 enum State<K> {
-    /// A list is to begin.
+    /// A list is due.
     Begin,
-    /// Its CRD is to be read first.
+    /// The CRD must be read first.
     Admit,
-    /// A page is to be asked for.
+    /// A page must be requested.
     Ask { token: Option<String> },
     /// A page is being read.
     Read { body: Body, page: Page, objects: VecDeque<Vec<u8>> },
-    /// The list is complete, or a watch has ended: a watch is to begin after this version.
+    /// The list is complete, or a watch has ended: a watch must begin after this version.
     Watch { version: String },
-    /// Changes come, of a watch that began at a time.
+    /// A watch that began at `begun` delivers changes.
     Follow { version: String, changes: Changes<K>, begun: Instant },
 }
 
@@ -69,9 +69,9 @@ type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// Lists objects and follows their changes. After an error it goes on where that is possible, else with a list.
+/// Lists objects and follows their changes. After an error it resumes where it was if possible, otherwise with a list.
 ///
-/// The CRD is read before each list and before each watch: an object that comes from under another CRD lacks fields.
+/// The CRD is read before each list and each watch: an object that was served under another CRD lacks fields.
 pub(crate) fn events<K>(source: Source<K>) -> impl Stream<Item = Result<Event<K>, Error>> + Send
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -113,7 +113,7 @@ where
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
         State::Watch { version } => match admit(source).await {
-            // What the last watch delivered may lack fields.
+            // The objects of the last watch may lack fields.
             Ok(times) if times != *times_unfit => (None, State::Begin),
             Err(error) if is_unfit(&error) => (Some(Err(Error::WatchStartFailed(error))), State::Begin),
             Err(error) => (Some(Err(Error::WatchStartFailed(error))), State::Watch { version }),
@@ -123,7 +123,7 @@ where
     }
 }
 
-/// Returns whether a watch was not begun because its CRD lacks a decisive field.
+/// Returns whether a watch did not begin because its CRD lacks a decisive field.
 pub(super) fn is_unfit(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(error) if error.is::<UnfitCrd>())
 }
@@ -142,7 +142,7 @@ where
     match source.api.watch(&watch_params(source), &version).await {
         Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
         Err(error) => {
-            // An answer or an event can say that the version is too old.
+            // An answer or an event can report that the version is too old.
             let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
             let next = if is_expired { State::Begin } else { State::Watch { version } };
             (Some(Err(Error::WatchStartFailed(error))), next)
@@ -159,7 +159,7 @@ async fn ask<K: Resource + Clone>(source: &Source<K>, token: Option<String>) -> 
     Ok(Box::pin(body))
 }
 
-/// Reads on until an object is complete, or the page.
+/// Reads until an object or the page is complete.
 async fn read<K>(
     source: &Source<K>,
     mut body: Body,
@@ -204,11 +204,11 @@ fn watch_params<K>(source: &Source<K>) -> WatchParams {
 async fn follow<K: Resource>(version: String, mut changes: Changes<K>, begun: Instant) -> Step<K> {
     let change = match timeout(SILENT_WATCH, changes.next()).await {
         Ok(Some(change)) => change,
-        // Whoever asks waits after a failure, and longer after several in a row.
+        // The caller waits after a failure, and longer after several in a row.
         Ok(None) if begun.elapsed() < SHORTEST_WATCH => {
             return (Some(Err(Error::WatchFailed(ended_at_once()))), State::Watch { version });
         }
-        // A dead connection is as good as an ended one.
+        // A dead connection counts as an ended watch.
         Ok(None) | Err(_) => return (None, State::Watch { version }),
     };
     match change {
@@ -221,7 +221,7 @@ async fn follow<K: Resource>(version: String, mut changes: Changes<K>, begun: In
             let next = if status.code == 410 { State::Begin } else { State::Follow { version, changes, begun } };
             (Some(Err(Error::WatchError(status))), next)
         }
-        // Something has changed, and nobody can say what: kube takes any JSON that it cannot read for a status.
+        // The change is unknown: kube reads any unreadable JSON as a status.
         Err(error @ (kube::Error::SerdeError(_) | kube::Error::Api(_))) => {
             (Some(Err(Error::WatchFailed(error))), State::Begin)
         }

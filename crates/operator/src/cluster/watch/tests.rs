@@ -16,15 +16,15 @@ use crate::cluster::leadership::Leadership;
 const LIST: &str = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
 const BOOKMARK: &str = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"}}}\n";
 
-/// Returns the CRD of a name as it is shipped, or else an empty list.
+/// Returns the shipped CRD of this name, or else an empty list.
 fn answer(path: &str) -> Bytes {
     let name = path.rsplit('/').next();
     let crd = wfe_api::crds().into_iter().find(|crd| crd.metadata.name.as_deref() == name);
     crd.map_or(Bytes::from(LIST), |crd| serde_json::to_vec(&crd).unwrap().into())
 }
 
-/// Counts the watches that are asked for within two minutes, where each is accepted, brings this and ends well after a
-/// time.
+/// Counts the watches that are requested within two minutes, if each is accepted, delivers this and ends regularly
+/// after this time.
 async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'static str) -> usize {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);

@@ -1,4 +1,4 @@
-//! What Prometheus sees of each schedule by itself: its slots, and by when it should have succeeded again.
+//! The metrics of single schedules: the outcomes of their slots, and by when they should have succeeded again.
 
 use std::collections::HashMap;
 
@@ -12,36 +12,36 @@ use wfe_view::index::Key;
 use super::OVERFLOW;
 use crate::metrics::series::MAX_SERIES;
 
-/// A slot that has an outcome, and one that passed without a run.
+/// A slot that has an outcome, and a slot that passed without a run.
 pub(super) const CAME_OF: [&str; 2] = ["Run", "Missed"];
 
-/// Shows the schedules of targets. Owned by whoever decides.
+/// Updates the series of each schedule. Owned by the engine.
 pub(super) struct EachSchedule {
-    /// By namespace, name and what came of the slot. Both exist from the beginning: Prometheus sees no increase in a
+    /// By namespace, name and outcome of the slot. Both outcomes exist from the start: Prometheus sees no increase in a
     /// counter that begins with one.
     pub(super) slots: IntCounterVec,
     /// By namespace and name.
     pub(super) success_due: IntGaugeVec,
-    /// How many schedules have series of their own, and how many may.
+    /// How many schedules have their own series, and the limit.
     series: usize,
     pub(super) most: usize,
     known: HashMap<Key, HashMap<Uid, Known>>,
 }
 
-/// What was shown of a schedule last.
+/// What was shown last of a schedule.
 struct Known {
     id: ScheduleId,
     has_series: bool,
-    /// Its version, and whether it was leaving: while both stay, so does all that is shown of it.
+    /// Its version, and whether it was being deleted: while both are unchanged, so are its series.
     of: Option<(Version, bool)>,
     seen: Seen,
     success_due: Option<Time>,
 }
 
-/// What its status said.
+/// What its status held.
 #[derive(Clone, Copy, PartialEq)]
 struct Seen {
-    /// The slot that was used last, and whether it has an outcome.
+    /// The last used slot, and whether it has an outcome.
     last: Option<(Time, bool)>,
     missed: Option<Missed>,
 }
@@ -58,7 +58,7 @@ impl EachSchedule {
         Self { slots, success_due, series: 0, most: MAX_SERIES, known: HashMap::new() }
     }
 
-    /// Shows the schedules of a target as they stand.
+    /// Shows the schedules of a target.
     pub(super) fn show(&mut self, key: &Key, target: &Target) {
         let mut before = self.known.remove(key).unwrap_or_default();
         let mut known = HashMap::new();
@@ -120,14 +120,14 @@ impl EachSchedule {
         self.known.contains_key(key)
     }
 
-    /// Shows nothing of the schedules of a target any more.
+    /// Removes the schedules of a target.
     pub(super) fn forget(&mut self, key: &Key) {
         for gone in self.known.remove(key).into_iter().flat_map(HashMap::into_values) {
             self.remove(&gone);
         }
     }
 
-    /// Shows nothing of any schedule any more.
+    /// Removes all schedules.
     pub(super) fn forget_all(&mut self) {
         let all: Vec<Key> = self.known.keys().cloned().collect();
         for key in &all {
@@ -140,7 +140,7 @@ impl EachSchedule {
             return;
         }
         self.series -= 1;
-        // One that cannot be removed is not there.
+        // A series that cannot be removed does not exist.
         for came_of in CAME_OF {
             let _ = self.slots.remove_label_values(&gone.labels(came_of));
         }
