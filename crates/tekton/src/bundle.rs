@@ -1,18 +1,18 @@
-//! The reference of a workflow's bundle: an image, pinned by a digest where one is given.
+//! The reference of a workflow's bundle: an image, pinned by a digest if one is given.
 
-/// The image names another digest than the spec.
+/// The image reference contains another digest than the spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestConflict {
     /// The digest inside the image reference.
     pub in_image: String,
-    /// The digest beside it.
+    /// The digest of the spec.
     pub beside: String,
 }
 
-/// Joins an image and a digest to the reference that the bundles resolver gets.
+/// Joins an image and a digest to the reference that Tekton's bundles resolver gets.
 ///
 /// # Errors
-/// When the image already names a different digest: which one was meant is not for us to guess.
+/// If the image reference already contains a different digest: the operator does not guess which one was meant.
 pub fn bundle_reference(image: &str, digest: Option<&str>) -> Result<String, DigestConflict> {
     match (image.split_once('@'), digest) {
         (_, None) => Ok(image.to_owned()),

@@ -1,7 +1,7 @@
 //! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (section 9).
 //!
-//! One [`Evidence`] belongs to one run. It takes each version of a TaskRun or pod that a watch delivers, keeps the
-//! first proof that a step ran, and until there is one, which pods only ever waited.
+//! One [`Evidence`] belongs to one run. It reads each version of a TaskRun or pod that a watch delivers. It keeps the
+//! first proof that a step ran, and until then, which pods have only ever waited.
 
 mod sighting;
 mod verdict;
@@ -19,28 +19,28 @@ pub use sighting::Sighting;
 use sighting::{Child, Pod, Shows, Waiting};
 pub use verdict::Remains;
 
-/// How many tasks of one run are followed. Tekton allows a matrix of 256 of them; whoever makes more gets no proof that
-/// nothing ran.
+/// The limit of followed tasks of a run. Tekton allows a matrix of 256 tasks; for a run with more tasks than this,
+/// nothing proves that no step ran.
 const MAX_CHILDREN: usize = 1024;
-/// How many pods of one run are remembered for having only waited.
+/// The limit of pods of a run that are remembered as having only waited.
 const MAX_PODS: usize = 1024;
 
-/// What was seen of one run: one or two hundred bytes, and some for each task that is not finished or not proven to
-/// have run.
+/// What was seen of one run: one or two hundred bytes, and more for each task that is unfinished or not proven to have
+/// run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     proof: Option<Proof>,
     replayed: Option<Box<str>>,
-    /// Whether versions may have gone unseen while something could run.
+    /// Whether versions may have been missed while something could run.
     interrupted: bool,
-    /// Something that only its own controller understands.
+    /// An object that only its own controller understands.
     opaque: Option<Box<str>>,
-    /// A task that was deleted.
+    /// A deleted task.
     vanished: Option<Box<str>>,
     too_many: bool,
     has_stirred: bool,
     children: ByUid<Known>,
-    /// By task and name.
+    /// By task and pod name.
     pods: BTreeMap<(Uid, Box<str>), Remembered>,
     waiting: Option<Waiting>,
 }
@@ -65,7 +65,7 @@ struct Remembered {
 }
 
 impl Evidence {
-    /// Takes in a version of a task or pod. The versions of one object come in their order.
+    /// Records a version of a task or pod. The versions of one object arrive in order.
     pub fn see(&mut self, sighting: &Sighting) {
         match &sighting.shows {
             Shows::Child(uid, child) => self.see_child(uid, child),
@@ -73,7 +73,7 @@ impl Evidence {
         }
     }
 
-    /// Takes in that a task or pod was deleted, with its last version.
+    /// Records that a task or pod was deleted, with its last version.
     pub fn see_deleted(&mut self, sighting: &Sighting) {
         self.see(sighting);
         match &sighting.shows {
@@ -88,22 +88,22 @@ impl Evidence {
         }
     }
 
-    /// Takes in that versions may have gone unseen: from here on, what only waited may have run in between.
+    /// Records that versions may have been missed: a pod that only waited before may have run since.
     pub fn interrupt(&mut self) {
         self.interrupted = true;
     }
 
-    /// Takes in what Tekton says that it is doing with the run.
+    /// Records the reason of the run's condition.
     pub fn see_doing(&mut self, reason: &str) {
         match RunReason::parse(reason).map(RunReason::means) {
             Some(Meaning::Waits(wait)) => self.waiting = Some(Waiting { wait, step: None }),
-            // It has been fetched.
+            // The bundle was fetched.
             Some(_) => drop(self.waiting.take_if(|waiting| waiting.wait == Wait::Bundle)),
             None => {}
         }
     }
 
-    /// Returns what decisions need of it.
+    /// Returns the evidence that decisions need.
     #[must_use]
     pub fn seen(&self) -> Seen {
         Seen {
@@ -118,7 +118,7 @@ impl Evidence {
         }
     }
 
-    /// Returns what the run was seen to wait for last, and the step that did.
+    /// Returns what the run was last seen waiting for, and the waiting step.
     pub(crate) fn waiting(&self) -> Option<(Wait, Option<&str>)> {
         self.waiting.as_ref().map(|waiting| (waiting.wait, waiting.step.as_deref()))
     }
@@ -147,7 +147,7 @@ impl Evidence {
             running: None,
         });
         known.is_done = child.is_done;
-        // A pod of the same name, and another start: it is not the same pod.
+        // A pod of the same name with another start is another pod.
         let runs_again =
             known.running.as_ref().zip(child.running.as_ref()).is_some_and(|(a, b)| a.0 == b.0 && a.1 != b.1);
         if child.running.is_some() || child.is_done {
@@ -174,7 +174,7 @@ impl Evidence {
             known.has_left_waiting |= pod.has_left_waiting;
             return;
         }
-        // One that only ever waited was replaced: nothing ran again.
+        // A pod that only ever waited was replaced, so nothing ran twice.
         let ran_before = known.has_left_waiting;
         (known.uid, known.has_left_waiting, known.is_gone) = (pod.uid.clone(), pod.has_left_waiting, false);
         if ran_before {
@@ -200,7 +200,8 @@ impl Evidence {
         self.proof.get_or_insert_with(|| Proof::replaced(task_run));
     }
 
-    /// Where it is proven that a step ran, pods are followed only for being replaced under an unfinished task.
+    /// Once a step is proven to have run, pods are only followed to see whether they are replaced under an unfinished
+    /// task.
     fn forget_pods(&mut self, task_run: &Uid) {
         if self.proof.is_some() {
             self.pods.retain(|(owner, _), _| owner != task_run);
@@ -208,8 +209,8 @@ impl Evidence {
     }
 }
 
-/// Counts the tasks of the pipeline of which all that was made is finished: of each thing made, its task and whether it
-/// is.
+/// Counts the tasks of the pipeline that are complete. `made` gives for each object its task and whether it is
+/// finished; a task is complete when all its objects are.
 pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u16 {
     let mut done: BTreeMap<&str, bool> = BTreeMap::new();
     for (task, is_done) in made {

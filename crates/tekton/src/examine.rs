@@ -1,4 +1,4 @@
-//! What a run that has ended says about its failure: whether anything ran, which task is to blame, and why.
+//! What an ended run shows about its failure: whether anything ran, which task is to blame, and why.
 
 mod blame;
 mod registry;
@@ -15,10 +15,10 @@ use crate::reasons::{Meaning, RunReason, SkipReason};
 use crate::words::{BundleError, Fetch, MAX_MESSAGE, bundle_error};
 use blame::{Blamed, blame};
 
-/// How much is shown of the name of an image, in characters: more than nearly all have, with room for the words around.
+/// The limit of a shown image name, in characters: more than nearly all have, with room for the text around it.
 const MAX_IMAGE: u32 = 255;
 
-/// Looks at what is there of a run that failed, with what was seen of it while it ran.
+/// Examines the objects that a failed run left, together with the evidence from while it ran.
 #[must_use]
 pub fn examine(evidence: &Evidence, remains: Remains<'_>) -> Findings {
     let started = evidence.conclude(remains);
@@ -73,7 +73,7 @@ fn cause(
             Cause { reason: blamed.reason, message: blamed.message.clone().into(), task }
         }
         (Some(Meaning::LookInside), None, _) if has_timed_out(run) => of_run(FailureReason::DeadlineExceeded, said),
-        // Why nothing started says more than that the time was up.
+        // The reason why nothing started says more than that the time was up.
         (Some(Meaning::Failed(FailureReason::DeadlineExceeded)), _, Some(wait))
             if wait.reason() != FailureReason::Unknown =>
         {
@@ -96,7 +96,7 @@ fn cause(
     }
 }
 
-/// Says what Tekton cannot know of a run that it refuses: what this operator never gives it.
+/// Returns advice about a run that Tekton refuses for what this operator never gives it.
 fn remedy(reason: &str) -> &'static str {
     match RunReason::parse(reason) {
         Some(RunReason::InvalidWorkspaceBinding | RunReason::RequiredWorkspaceMarkedOptional) => {
@@ -106,13 +106,13 @@ fn remedy(reason: &str) -> &'static str {
     }
 }
 
-/// Names what a run waited for.
+/// Describes what a run waited for.
 fn words(wait: Wait, run: Object<'_>) -> String {
     if wait == Wait::Bundle { format!("a pipeline from {}", bundle(run)) } else { wait.as_str().to_owned() }
 }
 
-/// Names all that keeps a bundle from giving a pipeline without a word, and the image: last, as a summary cuts what is
-/// too long.
+/// Names the possible causes of a bundle that gives no pipeline and no error. The image comes last, because a summary
+/// cuts a long text.
 fn bundle(run: Object<'_>) -> String {
     let mut params = run.data.pointer("/spec/pipelineRef").into_iter().flat_map(|reference| list(reference, "params"));
     let image = params.find(|param| text(param, "name") == Some("bundle")).and_then(|param| text(param, "value"));
@@ -123,7 +123,8 @@ fn bundle(run: Object<'_>) -> String {
     )
 }
 
-/// A time-out of the tasks or of the finally tasks ends a run that failed by skipping what had not begun.
+/// Returns whether a time-out of the tasks or of the finally tasks ended the run: Tekton then skips tasks that had not
+/// begun.
 fn has_timed_out(run: Object<'_>) -> bool {
     let skipped = list(&run.data["status"], "skippedTasks").filter_map(|task| text(task, "reason"));
     skipped.filter_map(SkipReason::parse).any(SkipReason::is_timeout)

@@ -1,12 +1,12 @@
-//! Makes any text a legal label value, so that a strange name is never an error.
+//! Turns any text into a legal label value, so that a strange name is never an error.
 
 use sha2::{Digest, Sha256};
 
-/// The longest label value, as Kubernetes has it.
+/// The longest label value that Kubernetes allows.
 const MAX_VALUE: usize = 63;
 
-/// Returns the text as a label value: `/` as `__`, other illegal characters as `_`; where anything but `/` was changed
-/// or cut, a hash of the whole text keeps two values apart.
+/// Returns the text as a label value: `/` becomes `__`, other illegal characters become `_`. If any character but `/`
+/// was replaced or cut, a hash of the whole text keeps two values distinct.
 #[must_use]
 pub fn label_value(text: &str) -> String {
     let readable = text.replace('/', "__");
@@ -25,7 +25,7 @@ fn is_legal(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Eight hexadecimal digits: labels are for finding, and what must be exact is in the annotations.
+/// Eight hexadecimal digits: labels are for searching, and annotations hold the exact values.
 fn short_hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(4).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }

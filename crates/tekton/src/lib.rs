@@ -1,7 +1,7 @@
-//! All that is known about Tekton: what a `PipelineRun` of ours looks like, and what Tekton reports of it.
+//! Everything about Tekton: how our `PipelineRuns` look, and what Tekton reports about them.
 //!
-//! Pure functions over JSON objects. No client, no clock. Nothing of Tekton's vocabulary leaves this crate but the
-//! words that it said, as text.
+//! Pure functions over JSON objects, without a client and a clock. Tekton's vocabulary does not leave this crate,
+//! except as quoted text.
 
 #[cfg(test)]
 mod any_shape;
@@ -35,17 +35,17 @@ pub use words::MAX_MESSAGE;
 
 /// The API group of Tekton.
 pub const GROUP: &str = "tekton.dev";
-/// The API version of Tekton that is written and read.
+/// The API version of Tekton's objects that is written and read.
 pub const VERSION: &str = "v1";
-/// The kind that a run is.
+/// The kind of a run.
 pub const KIND: &str = "PipelineRun";
 /// The resource of that kind.
 pub const PLURAL: &str = "pipelineruns";
-/// The `spec.status` with which a run is created: Tekton starts nothing until it is cleared.
+/// The `spec.status` of a new run: Tekton starts nothing until it is cleared.
 pub const PENDING: &str = "PipelineRunPending";
 /// The `spec.status` that asks Tekton to cancel a run at once.
 pub const CANCELLED: &str = "Cancelled";
-/// `spec.status` of a run that is cancelled but for its `finally` tasks.
+/// The `spec.status` of a run that is cancelled except for its `finally` tasks.
 pub const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
-/// `spec.status` of a run whose tasks that have begun go on, and of which no other begins but for its `finally` tasks.
+/// The `spec.status` of a run whose running tasks finish, and that starts only its `finally` tasks.
 pub const STOPPED_RUN_FINALLY: &str = "StoppedRunFinally";

@@ -1,35 +1,34 @@
-//! The one border between the API's times and core's.
+//! Converts times between the API and core.
 
 use chrono::SecondsFormat;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as ApiTime;
 use k8s_openapi::jiff::Timestamp;
 use wfe_core::Time;
 
-/// Translates a time of the API to core's, in whole seconds.
+/// Converts a time of the API to a time of core, in whole seconds.
 #[must_use]
 pub fn moment(time: &ApiTime) -> Time {
-    // jiff's range lies within chrono's, so the conversion has an answer.
+    // jiff's range lies within chrono's, so the conversion always succeeds.
     Time::from_timestamp(time.0.as_second(), 0).unwrap_or_default()
 }
 
 /// The first second of the year 0, in which RFC 3339 begins.
 const YEAR_0: i64 = -62_167_219_200;
 
-/// Translates a time of core's to the API's. A time outside of the years 0 to 9999 becomes the nearest that it can
-/// hold.
+/// Converts a time of core to a time of the API. A time outside of the years 0 to 9999 becomes the nearest time inside.
 #[must_use]
 pub fn api_time(time: Time) -> ApiTime {
     ApiTime(Timestamp::from_second(time.timestamp().max(YEAR_0)).unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a time of an object that has no type here, in every spelling that an API server accepts as a `date-time`: with
-/// a comma before the fraction, and with an offset of up to 24 hours.
+/// Reads a time of an untyped object, in every spelling that an API server accepts as a `date-time`: also with a comma
+/// before the fraction, and with an offset of up to 24 hours.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<Time> {
     if let Ok(time) = chrono::DateTime::parse_from_rfc3339(text) {
         return Some(time.to_utc());
     }
-    // chrono reads neither; jiff does, but not the last day of the year 9999.
+    // chrono reads neither form; jiff does, but not the last day of the year 9999.
     let time: Timestamp = text.parse().ok()?;
     let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
     // Before 1970 jiff counts both backwards, chrono only the seconds.
@@ -37,7 +36,7 @@ pub fn parse_moment(text: &str) -> Option<Time> {
     Time::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
-/// Writes a time as the API writes it, in whole seconds.
+/// Writes a time as the API does, in whole seconds.
 #[must_use]
 pub fn rfc3339(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)

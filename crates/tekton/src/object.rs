@@ -1,4 +1,4 @@
-//! Views of Tekton's objects and pods: what is read of them, where it is read. Total: a missing field reads as empty.
+//! Views of Tekton's objects and pods that read single fields. Total: a missing field reads as empty.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -9,12 +9,12 @@ use wfe_core::name::Uid;
 
 use crate::moment::{moment, parse_moment};
 
-/// The label with the uid of the run that Tekton made something for. Tekton has it since 0.63.
+/// The label with the uid of the run for which Tekton made an object. Tekton sets it since 0.63.
 pub const RUN_UID_LABEL: &str = "tekton.dev/pipelineRunUID";
 const TASK: &str = "tekton.dev/pipelineTask";
 const TASK_RUN: &str = "tekton.dev/taskRun";
 const TASK_RUN_UID: &str = "tekton.dev/taskRunUID";
-/// Longest id of a container that is kept: containerd's take 77.
+/// The longest container id that is kept: containerd's have 77 characters.
 const CONTAINER_ID: u32 = 128;
 
 /// An object of any kind.
@@ -22,7 +22,7 @@ const CONTAINER_ID: u32 = 128;
 pub struct Object<'a> {
     /// Its metadata.
     pub meta: &'a ObjectMeta,
-    /// All else.
+    /// All other fields.
     pub data: &'a Value,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Object<'a> {
         Some(self.label(RUN_UID_LABEL)).filter(|uid| !uid.is_empty()).map(Uid::new)
     }
 
-    /// Returns the name of the pipeline's task that it is for.
+    /// Returns the name of its task in the pipeline.
     pub(crate) fn task(self) -> &'a str {
         self.label(TASK)
     }
@@ -58,7 +58,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The condition `Succeeded`; empty where there is none.
+/// The condition `Succeeded`; empty without one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Condition<'a> {
     pub(crate) status: &'a str,
@@ -85,7 +85,7 @@ impl<'a> Condition<'a> {
 pub(crate) struct TaskRun<'a>(pub(crate) Object<'a>);
 
 impl<'a> TaskRun<'a> {
-    /// Returns what each attempt left: those that were retried, and the last.
+    /// Returns what each attempt left: the retried ones, and the last one.
     pub(crate) fn attempts(self) -> impl Iterator<Item = Attempt<'a>> {
         let status = &self.0.data["status"];
         list(status, "retriesStatus").chain([status]).map(Attempt)
@@ -95,13 +95,13 @@ impl<'a> TaskRun<'a> {
         Attempt(&self.0.data["status"])
     }
 
-    /// Returns the first proof in it that a step ran.
+    /// Returns the first proof that a step ran.
     pub(crate) fn proof(self) -> Option<Proof> {
         self.attempts().flat_map(Attempt::steps).find_map(|step| proof(self.0.name(), step.name(), step.0))
     }
 
-    /// Returns whether a step ended in a way that proves neither that it ran nor that it did not: without a container,
-    /// and not at the time at which Tekton says that something began which never did. What is no list of steps at all
+    /// Returns whether a step ended in a way that proves neither that it ran nor that it did not: it has no container,
+    /// and its time is not the one that Tekton writes for steps that never began. A `steps` field that is not a list
     /// proves nothing either.
     pub(crate) fn is_ambiguous(self) -> bool {
         let is_odd = |value: &Value, key: &str| {
@@ -121,12 +121,12 @@ impl<'a> TaskRun<'a> {
     }
 }
 
-/// What one attempt of a `TaskRun` left in its status.
+/// The part of a `TaskRun`'s status that describes one attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a>(&'a Value);
 
 impl<'a> Attempt<'a> {
-    /// Returns the name of its pod; empty where it had none.
+    /// Returns the name of its pod; empty without one.
     pub(crate) fn pod(self) -> &'a str {
         text(self.0, "podName").unwrap_or_default()
     }
@@ -161,7 +161,7 @@ impl<'a> Step<'a> {
         self.0.get("terminated").filter(|state| state.is_object())
     }
 
-    /// Returns how its container ended, where one really did.
+    /// Returns how its container ended, if a container really did.
     pub(crate) fn end(self) -> Option<End<'a>> {
         let terminated = self.terminated().filter(|terminated| is_real(terminated))?;
         Some(End {
@@ -177,11 +177,11 @@ impl<'a> Step<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'a> {
     pub(crate) exit_code: Option<i32>,
-    /// In the word of the container runtime.
+    /// The reason of the container runtime.
     pub(crate) reason: &'a str,
-    /// What the step left.
+    /// The termination message that the step wrote.
     pub(crate) message: &'a str,
-    /// In Tekton's word, where it has one.
+    /// Tekton's reason, if there is one.
     pub(crate) by_tekton: &'a str,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Pod<'a> {
         self.0.label(TASK_RUN)
     }
 
-    /// Returns the first proof in it that a step ran.
+    /// Returns the first proof that a step ran.
     pub(crate) fn proof(self) -> Option<Proof> {
         list(&self.0.data["status"], "containerStatuses").find_map(|container| {
             let step = text(container, "name")?.strip_prefix("step-")?;
@@ -207,7 +207,7 @@ impl<'a> Pod<'a> {
     }
 
     /// Returns whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
-    /// the pod, are none of it; they and what others inject are init containers without the prefix of a sidecar.
+    /// the pod, do not count. They and injected ones are init containers without the prefix of a sidecar.
     pub(crate) fn has_left_waiting(self) -> bool {
         let status = &self.0.data["status"];
         let is_sidecar = |container: &&Value| text(container, "name").is_some_and(|name| name.starts_with("sidecar-"));
@@ -218,12 +218,12 @@ impl<'a> Pod<'a> {
                 .into_iter()
                 .any(|state| ["running", "terminated"].into_iter().any(|kind| container[state][kind].is_object()))
         };
-        // A pod that is not Pending any more had a container that ran, or nobody can tell.
+        // If a pod is not Pending any more, one of its containers ran, or it is unknown whether one did.
         !matches!(text(status, "phase"), None | Some("Pending")) || containers.chain(sidecars).any(has_left)
     }
 }
 
-/// Returns the proof in the state of a step's container, where there is one.
+/// Returns the proof in the state of a step's container, if there is one.
 fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
     let (task_run, step) = (cut(task_run, NAME), cut(step, NAME));
     if let Some(since) = Step(state).running_since() {
@@ -234,17 +234,17 @@ fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
     Some(Proof::ended(&task_run, &step, &cut(text(terminated, "containerID")?, CONTAINER_ID), at))
 }
 
-/// Tells a container that ended from a state that somebody made up: only the former has an id.
+/// Returns whether a container really ended: a state that Tekton made up has no container id.
 fn is_real(terminated: &Value) -> bool {
     text(terminated, "containerID").is_some_and(|id| !id.is_empty())
 }
 
-/// Returns a text of an object.
+/// Returns a text field of an object.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key)?.as_str()
 }
 
-/// Returns the entries of a list of an object.
+/// Returns the entries of a list field of an object.
 pub(crate) fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }

@@ -1,4 +1,4 @@
-//! Reads a `PipelineRun` into the little that decisions need. Total: any shape of object has an answer.
+//! Reads a `PipelineRun` into the record that decisions need. Total: every shape of object has an answer.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use crate::redaction::Redaction;
 use crate::render::TARGET_PARAMETER;
 use crate::words::MAX_MESSAGE;
 
-/// How much is kept of what Tekton says that it is doing, in characters: a word.
+/// The limit of a kept reason of Tekton, in characters: it is one word.
 const MAX_WORD: u32 = 64;
-/// How much is kept of the finalizers of a run that is to stop, in characters: a status names them, and runs have one
+/// The limit of kept finalizers of a run that is being stopped, in characters: a status names them, and runs have one
 /// or two.
 const MAX_FINALIZERS: u32 = 256;
 
-/// Reads a run of a chain: one whose name is a chain's and that no controller owns. Anything else is `None`.
+/// Reads a run of a chain: its name is that of a chain, and no controller owns it. Anything else is `None`.
 ///
-/// The order is not in the object: the caller gives the place at which its watch delivered it.
+/// The delivery order is not in the object: the caller passes it.
 #[must_use]
 pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(ChainName, Run)> {
     let name = meta.name.as_deref()?;
@@ -70,21 +70,21 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
     Some((chain, run))
 }
 
-/// A task, a child run or a pod of some run of a chain.
+/// A task, a child run or a pod of a run of a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Descendant {
-    /// The chain that its run belongs to.
+    /// The chain of its run.
     pub chain: ChainName,
-    /// What it is.
+    /// Its kind and identity.
     pub residue: Residue,
     /// Whether it may still do something.
     pub unfinished: bool,
-    /// What it shows of whether anything ran, where it says for which run it was made.
+    /// What it shows about whether anything ran, if it names its run.
     pub sighting: Option<Sighting>,
 }
 
-/// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run, or that is owned
-/// by what Tekton made of a run. Anything else is `None`.
+/// Reads a descendant of a run: an object with the annotations that Tekton copies from the run, or an object that is
+/// owned by what Tekton made of a run. Anything else is `None`.
 #[must_use]
 pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
     let chain = chain_of(meta)?;
@@ -115,8 +115,8 @@ pub fn belongs(meta: &ObjectMeta) -> bool {
     meta.name.as_deref().and_then(ChainName::of_run).is_some() || chain_of(meta).is_some()
 }
 
-/// Returns the chain of what descends from a run. Where somebody took our annotation off, the owner says it: Tekton
-/// owns what it makes, and names what it makes of a run after the run.
+/// Returns the chain of a descendant of a run. If our annotation was removed, the owner tells it: Tekton owns what it
+/// makes, and names it after the run.
 fn chain_of(meta: &ObjectMeta) -> Option<ChainName> {
     let said = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse_recorded(target).ok());
     said.map(|target| target.chain()).or_else(|| {
@@ -127,14 +127,14 @@ fn chain_of(meta: &ObjectMeta) -> Option<ChainName> {
     })
 }
 
-/// Reads what Tekton says that it is doing.
+/// Reads the reason of the run's condition.
 fn doing(data: &Value) -> Box<str> {
     let condition = Condition::of(&data["status"]);
     let reason = if condition.is_done() { "" } else { condition.reason };
     cut(reason, MAX_WORD).into()
 }
 
-/// Counts the tasks of the pipeline, where Tekton has fetched it.
+/// Counts the tasks of the pipeline, if Tekton has fetched it.
 fn total_tasks(data: &Value) -> Option<u16> {
     let pipeline = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object())?;
     u16::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
@@ -158,7 +158,7 @@ fn skipped_tasks(data: &Value) -> u16 {
     u16::try_from(names.len()).unwrap_or(u16::MAX)
 }
 
-/// Reads the time-out that it was made with; none where it says nothing that is one, or has none at all (zero).
+/// Reads the time-out that the run was created with; none if it is missing, invalid, or zero (no time-out).
 fn timeout(data: &Value) -> Option<Duration> {
     let text = data.pointer("/spec/timeouts/pipeline").and_then(Value::as_str)?;
     duration::parse(text).ok().filter(|timeout| !timeout.is_zero())
@@ -173,7 +173,7 @@ fn cancel_reason(annotation: &str) -> Option<CancelReason> {
     CANCEL_REASONS.iter().find(|(_, text)| *text == annotation).map(|(reason, _)| *reason)
 }
 
-/// Returns what the annotation of a cancelled run says.
+/// Returns the text of the annotation of a cancelled run.
 #[must_use]
 pub fn cancel_annotation(why: CancelReason) -> &'static str {
     CANCEL_REASONS.iter().find(|(reason, _)| *reason == why).map_or("", |(_, text)| *text)
@@ -186,7 +186,7 @@ const CANCEL_REASONS: [(CancelReason, &str); 4] = [
     (CancelReason::TimedOut, labels::CANCEL_TIMED_OUT),
 ];
 
-/// Reads the request to stop a run, where there is one and the run is not done.
+/// Reads the request to stop a run, if there is one and the run is not done.
 fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Option<StopRequest> {
     let is_requested =
         matches!(requested, Some(crate::CANCELLED | crate::CANCELLED_RUN_FINALLY | crate::STOPPED_RUN_FINALLY));
@@ -203,10 +203,10 @@ fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Opt
     let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
     let managed_by = text(&data["spec"], "managedBy").filter(|manager| !manager.is_empty());
     Some(StopRequest {
-        // A deletion needs no time of its own, and neither does a cancel of ours; the index knows that of a person's.
+        // A deletion and our own cancel need no time here; the index knows the time of a person's cancel.
         since: if is_requested { asked_at } else { deleted_at },
         deleted_at,
-        // Rivals and events quote it.
+        // Executions that wait, and events, quote it.
         said: cut(&Redaction::of_run(&data["spec"]).apply(&said), MAX_MESSAGE).into(),
         runs_finally: RunReason::parse(condition.reason).is_some_and(RunReason::runs_finally),
         managed_by: managed_by.map(|manager| cut(manager, MAX_WORD).into()),
@@ -216,7 +216,7 @@ fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Opt
     })
 }
 
-/// Reads when a run was released: as its annotation says, else when Tekton has started it.
+/// Reads when a run was released: from its annotation, otherwise from its start time.
 fn released_at(meta: &ObjectMeta, data: &Value) -> Option<Time> {
     let said = annotation(meta, labels::ANNOTATION_RELEASED_AT).and_then(parse_moment);
     said.or_else(|| text(&data["status"], "startTime").and_then(parse_moment))
@@ -294,7 +294,7 @@ mod tests {
         for (status, cancelled, stopped) in [
             (json!("Cancelled"), true, false),
             (json!("CancelledRunFinally"), true, false),
-            // What runs goes on, so it may still be cancelled.
+            // Tasks are still running, so the run can still be cancelled.
             (json!("StoppedRunFinally"), false, true),
             (json!("PipelineRunPending"), false, false),
             (json!(""), false, false),

@@ -1,10 +1,11 @@
-//! Every reason that Tekton defines, and what it means here (section 9).
+//! Every reason that Tekton defines, and its meaning here (section 9).
 //!
-//! A reason is a closed word in a field, so it may decide; a message never does. The versions say in whose sources the
-//! word stands: 1.9 is the oldest one supported, 1.12 the one that the tests run. A test reads the words from the
-//! sources of the latter, so that an upgrade that adds one fails until it has a meaning here.
+//! A reason is a closed value in a field, so decisions may depend on it; they never depend on a message. The versions
+//! list in which of Tekton's sources the reason exists: 1.9 is the oldest supported version, 1.12 the one that the
+//! tests run. A test reads the reasons from the sources of 1.12, so that an upgrade with a new reason fails until the
+//! reason has a meaning here.
 //!
-//! Reasons say why something failed. They never say whether anything ran: most of them can come before and after.
+//! Reasons tell why something failed. They never tell whether anything ran: most of them can occur before and after.
 
 use wfe_core::findings::Wait;
 use wfe_core::reason::FailureReason;
@@ -170,24 +171,24 @@ words! {
 /// What a reason means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It is not done.
+    /// The object is not done.
     Unfinished,
-    /// It is not done, and waits for this.
+    /// The object is not done, and waits for this.
     Waits(Wait),
-    /// It succeeded, or its failure was ignored.
+    /// The object succeeded, or its failure was ignored.
     Succeeded,
-    /// It failed, and what it consists of says why.
+    /// The object failed, and its parts tell why.
     LookInside,
-    /// Somebody has cancelled it, or whoever made it.
+    /// The object was cancelled by a person, or by the object that owns it.
     Cancelled,
-    /// The bundle is to blame; Tekton has no field that says how.
+    /// The bundle is to blame; Tekton has no field with the details.
     Bundle,
-    /// It failed for this.
+    /// The object failed for this reason.
     Failed(FailureReason),
 }
 
 impl RunReason {
-    /// Says what it means.
+    /// Returns the meaning.
     #[must_use]
     pub fn means(self) -> Meaning {
         use FailureReason::{ConfigurationError, DeadlineExceeded, Unknown};
@@ -227,10 +228,10 @@ impl RunReason {
             | Self::CreateRunFailed
             | Self::CelEvaluationFailed
             | Self::InvalidParamValue => Meaning::Failed(ConfigurationError),
-            // A quota, a missing right and a wrong spec all end here.
+            // A quota, a missing permission and a wrong spec all end here.
             Self::CouldntCreateWorkspacePvc
             | Self::CouldntCreateAffinityAssistant
-            // All tasks have run; which of them did not leave its result is in no field.
+            // All tasks have run; no field tells which of them left no result.
             | Self::CouldntGetPipelineResult => Meaning::Failed(Unknown),
         }
     }
@@ -245,7 +246,7 @@ impl RunReason {
 }
 
 impl TaskReason {
-    /// Says what it means.
+    /// Returns the meaning.
     #[must_use]
     pub fn means(self) -> Meaning {
         use FailureReason::{
@@ -259,17 +260,17 @@ impl TaskReason {
             Self::ExceededNodeResources => Meaning::Waits(Wait::Node),
             Self::PullImageFailed => Meaning::Waits(Wait::Image),
             Self::Succeeded | Self::FailureIgnored => Meaning::Succeeded,
-            // Before 1.12 the only word for whatever became of the pod.
+            // Before 1.12 this was the only reason for any failure of the pod.
             Self::Failed | Self::StepFailed | Self::SidecarFailed => Meaning::LookInside,
             Self::Cancelled => Meaning::Cancelled,
             Self::TimedOut => Meaning::Failed(DeadlineExceeded),
             Self::StepOom | Self::SidecarOom | Self::InitContainerOom => Meaning::Failed(OomKilled),
             Self::ImagePullFailed => Meaning::Failed(ImagePullBackOff),
-            // The node had no room left for a pod that it had taken.
+            // The node had no room left for a pod that it had accepted.
             Self::PodEvicted => Meaning::Failed(ResourceExhausted),
             // The API server refused the pod with 403: a pod security standard or a security context constraint.
             Self::PodAdmissionFailed => Meaning::Failed(Forbidden),
-            // An unknown service account, a missing ConfigMap or Secret, a pod that cannot be made as written.
+            // An unknown service account, a missing ConfigMap or Secret, or a pod that cannot be created as written.
             Self::PodCreationFailed
             | Self::CreateContainerConfigError
             | Self::InvalidParamValue
@@ -286,7 +287,7 @@ impl TaskReason {
 }
 
 impl CustomReason {
-    /// Says what it means.
+    /// Returns the meaning.
     #[must_use]
     pub fn means(self) -> Meaning {
         match self {
@@ -301,7 +302,7 @@ impl CustomReason {
 }
 
 impl StepReason {
-    /// Returns whether the step is why its task failed: it was not just left out, let pass or stopped with the others.
+    /// Returns whether the step caused the failure of its task: it was not skipped, ignored or stopped with the others.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
@@ -329,7 +330,7 @@ impl SkipReason {
     }
 }
 
-/// Returns Tekton's word for what a run or a task waits for; none where it has said nothing.
+/// Returns Tekton's reason for a waiting run or task; none if Tekton gives none.
 #[must_use]
 pub fn word_of(wait: Wait) -> &'static str {
     match wait {
@@ -343,7 +344,7 @@ pub fn word_of(wait: Wait) -> &'static str {
     }
 }
 
-/// Returns whether the reason for which the kubelet has a container wait is about its image.
+/// Returns whether the kubelet's reason for a waiting container is about its image.
 pub(crate) fn is_about_an_image(reason: &str) -> bool {
     const REASONS: [&str; 6] = [
         "ImagePullBackOff",

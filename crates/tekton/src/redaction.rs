@@ -1,7 +1,7 @@
-//! How a text loses the values of parameters before it leaves the object that holds them.
+//! Removes the values of parameters from a text before the text leaves the object that holds them.
 //!
-//! Everybody who reads an execution reads its parameters, so its own status quotes what was said of it in full. Events,
-//! logs, summaries and evidence reach others. They go through [`Redaction::apply`], and through nothing else.
+//! A user who reads an execution reads its parameters, so its own status quotes messages in full. Events, logs,
+//! summaries and evidence reach other users. They all go through [`Redaction::apply`].
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -16,20 +16,20 @@ use crate::object::{list, text};
 use crate::render::{Parameters, TARGET_PARAMETER};
 use crate::words::MAX_MESSAGE;
 
-/// The shortest value that is looked for, in bytes. A shorter one says nothing, and would be found everywhere.
+/// The shortest value that is replaced, in bytes. A shorter value reveals nothing, and would match everywhere.
 const SHORTEST: usize = 4;
-/// What ends a text that was cut to a limit.
+/// The end of a text that was cut to a limit.
 const CUT: char = '…';
 
-/// The values that no text may quote that leaves an object: those of its parameters. The target stays, as everybody
-/// knows it.
+/// The values that no text outside of the object may quote: those of its parameters. The target is not replaced,
+/// because it is public.
 #[derive(Clone, Default, PartialEq)]
 pub struct Redaction {
     parameters: Arc<Parameters>,
     target: Option<TargetName>,
 }
 
-/// One way in which a text may show a value, and the name of its parameter.
+/// One form in which a text may show a value, and the name of its parameter.
 struct Shown<'a> {
     name: &'a str,
     as_text: String,
@@ -42,21 +42,21 @@ impl Redaction {
         Self { parameters, target }
     }
 
-    /// Reads the spec of an execution. A value that is no text is quoted by nobody.
+    /// Reads the spec of an execution. A value that is not a text is never quoted.
     #[must_use]
     pub fn of_execution(spec: &Value) -> Self {
         let target = spec["targetResource"].as_str().and_then(|target| TargetName::parse_recorded(target).ok());
         Self::new(texts(&spec["parameters"]), target)
     }
 
-    /// Reads a schedule: the parameters of its template, and those that a triage has put in their place.
+    /// Reads a schedule: the parameters of its template, and those with which a triage replaced them.
     #[must_use]
     pub fn of_schedule(schedule: &Value) -> Self {
         let template = Self::of_execution(&schedule["spec"]["template"]["spec"]);
         template.and(Self::new(texts(&schedule["status"]["adjust"]["parameters"]), None))
     }
 
-    /// Reads the spec of a run of ours.
+    /// Reads the spec of one of our runs.
     #[must_use]
     pub fn of_run(spec: &Value) -> Self {
         let params = list(spec, "params").filter_map(|param| Some((text(param, "name")?, text(param, "value")?)));
@@ -65,7 +65,7 @@ impl Redaction {
         Self::new(parameters.into_iter().map(|(name, value)| (name.into(), value.into())).collect(), target)
     }
 
-    /// Adds the values of another.
+    /// Adds the values of another redaction.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let parameters = self.parameters.iter().chain(&*other.parameters).cloned().collect();
@@ -74,16 +74,16 @@ impl Redaction {
 
     /// Replaces values by the names of their parameters, and cuts the result to [`MAX_MESSAGE`] characters.
     ///
-    /// A value is replaced where it stands as a whole token: raw, as Go's `%q` or as JSON quotes it; a value of several
-    /// lines also line by line. The text is read once, from its beginning, and where several values begin at one place
-    /// the longest is replaced. The names that are put in are not searched. Reading ends where the result is full: at
-    /// most 1,025 places are compared with what 64 kB of values come to.
+    /// A value is replaced if it is a whole token: raw, or quoted as by Go's `%q` or JSON; a value of several lines is
+    /// also replaced line by line. The text is read once from its beginning. If several values begin at one place, the
+    /// longest is replaced. Inserted names are not searched. Reading ends when the result is full: at most 1,025 places
+    /// are compared with the forms of 64 kB of values.
     #[must_use]
     pub fn apply(&self, said: &str) -> String {
         let all = self.shown();
         let (said, was_cut) = said.strip_suffix(CUT).map_or((said, false), |said| (said, true));
         let (mut told, mut length, mut before, mut rest) = (String::new(), 0, None, said);
-        // One character more than fits, for `cut` to see that something is missing.
+        // One character more than fits, so that `cut` sees that something is missing.
         while length <= MAX_MESSAGE as usize
             && let Some(next) = rest.chars().next()
         {
@@ -106,7 +106,7 @@ impl Redaction {
         cut(&told, MAX_MESSAGE)
     }
 
-    /// Returns all that is looked for, the longest first.
+    /// Returns all forms of all values, the longest first.
     fn shown(&self) -> Vec<Shown<'_>> {
         let mut all = Vec::new();
         for (name, value) in &*self.parameters {
@@ -131,8 +131,8 @@ impl Redaction {
 }
 
 impl Shown<'_> {
-    /// Returns what follows the value, where the text goes on with it as a whole token. Of a text that was cut, the
-    /// value may be cut as well.
+    /// Returns the rest after the value, if the text continues with the value as a whole token. At the end of a cut
+    /// text, the value may be cut as well.
     fn after<'a>(&self, before: Option<char>, rest: &'a str, was_cut: bool) -> Option<&'a str> {
         let is_bound = |outside: Option<char>, inside: Option<char>| {
             !(outside.is_some_and(char::is_alphanumeric) && inside.is_some_and(char::is_alphanumeric))
@@ -148,7 +148,7 @@ impl Shown<'_> {
     }
 }
 
-/// Names the parameters alone.
+/// Shows only the names of the parameters.
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.parameters.iter().map(|(name, _)| name)).finish()
@@ -165,7 +165,7 @@ fn as_go_quotes(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for letter in value.chars() {
         let code = u32::from(letter);
-        // A string takes all that is written to it.
+        // Writing to a string never fails.
         let _ = match letter {
             '"' | '\\' => write!(quoted, "\\{letter}"),
             '\u{7}' => write!(quoted, "\\a"),
@@ -184,7 +184,7 @@ fn as_go_quotes(value: &str) -> String {
     quoted
 }
 
-/// Go escapes control and format characters, and blanks other than the space. What Rust escapes is nearly the same.
+/// Go escapes control and format characters, and blanks other than the space. Rust escapes nearly the same.
 fn is_printed_by_go(letter: char) -> bool {
     matches!(letter, ' ' | '\'') || !letter.is_whitespace() && letter.escape_debug().count() == 1
 }
@@ -195,7 +195,7 @@ fn as_json_quotes(value: &str) -> String {
     quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')).unwrap_or(&quoted).to_owned()
 }
 
-/// Quotes a text as Go's `encoding/json` does by default: also what would mean something in HTML.
+/// Quotes a text as Go's `encoding/json` does by default: it also escapes what is special in HTML.
 fn as_go_marshals(value: &str) -> String {
     let mut quoted = as_json_quotes(value);
     for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {

@@ -16,14 +16,14 @@ use crate::moment::rfc3339;
 /// The reserved parameter that every pipeline gets: the target in canonical form.
 pub const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
 
-/// What an execution asks to run. It is kept from the watch to the create, and dropped after it.
+/// What an execution asks to run. It is kept from the watch until the run is created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
-    /// Who asks.
+    /// The execution.
     pub execution: ExecutionId,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: String,
-    /// The bundle, pinned by its digest where one is given.
+    /// The bundle, pinned by its digest if one is given.
     pub bundle: String,
     /// The target in canonical form.
     pub target: TargetName,
@@ -33,22 +33,22 @@ pub struct RunRequest {
     pub timeout: Option<Duration>,
     /// `spec.executionConfig.serviceAccountName`.
     pub service_account: Option<String>,
-    /// The slot of the schedule that the execution was made for, where it was made for one.
+    /// The slot of the schedule that the execution was created for, if there is one.
     pub scheduled_for: Option<Time>,
 }
 
-/// Names and values of parameters, in the order of the names. A map of them would hold space for eleven.
+/// Names and values of parameters, ordered by name. A map would reserve space for eleven.
 pub type Parameters = [(Box<str>, Box<str>)];
 
 impl RunRequest {
-    /// Returns the same with a time-out that is no longer than this.
+    /// Returns the same request with a time-out of at most this.
     #[must_use]
     pub fn with_timeout_at_most(&self, most: Duration, defaults: &Defaults) -> Self {
         Self { timeout: Some(self.timeout.unwrap_or(defaults.timeout).min(most)), ..self.clone() }
     }
 }
 
-/// What configuration holds for a spec that is silent.
+/// The defaults of fields that the spec does not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaults {
     /// The namespace of all runs.
@@ -59,7 +59,7 @@ pub struct Defaults {
     pub timeout: Duration,
 }
 
-/// Renders the chain's n-th run, pending. Durations are written as Tekton's webhook writes them.
+/// Renders the n-th run of the chain, pending. Durations are written as Tekton's webhook writes them.
 #[must_use]
 pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) -> Value {
     let target = request.target.as_str();
@@ -88,8 +88,8 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
                 labels::ANNOTATION_WORKFLOW_EXECUTION: request.execution.to_string(),
                 labels::ANNOTATION_WORKFLOW_ID: request.workflow_id,
                 labels::ANNOTATION_TARGET: target,
-                // Tekton adds the annotations of the bundle's Pipeline to its run where the run has none of that key.
-                // So every key that is read from a run is there from the beginning.
+                // Tekton adds the annotations of the bundle's Pipeline to a run that lacks these keys. Therefore every
+                // key that is read from a run is set from the beginning.
                 labels::ANNOTATION_RELEASED_AT: "",
                 labels::ANNOTATION_CANCEL_REASON: "",
                 labels::ANNOTATION_CANCELLED_AT: "",
@@ -143,14 +143,14 @@ mod tests {
         }
     }
 
-    /// Every key of ours that the library knows, be it one of labels or of annotations, and one that it does not know.
+    /// Every key of our labels and annotations in the library, and one unknown key.
     fn keys() -> Vec<&'static str> {
         let source = include_str!("../../api/src/labels.rs");
         let keys = source.split('"').filter(|text| text.starts_with("kubernaut.ai/"));
         keys.chain(["kubernaut.ai/unknown"]).collect()
     }
 
-    /// Tekton adds the labels and annotations of a pipeline to its run where the run has none of that key
+    /// Tekton adds the labels and annotations of a pipeline to a run that lacks these keys
     /// (`storePipelineSpecAndMergeMeta` of 1.9 and 1.12).
     #[test]
     fn a_bundle_says_nothing_that_is_read_from_a_run() {

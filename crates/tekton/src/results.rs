@@ -1,12 +1,11 @@
-//! What a run that failed has produced: the results that the conditions of a retry policy ask about.
+//! The results of a failed run, which the conditions of a retry policy use.
 
 use std::collections::BTreeMap;
 
 use crate::object::{Object, list, text};
 
-/// Reads the string results of a run that failed, and over them those of the TaskRun of the pipeline's `task` that
-/// failed. Of several, as a matrix makes them, it is the one that ended first. Results that are lists or objects are
-/// left out.
+/// Reads the string results of a failed run. Results of the failed TaskRun of the pipeline's `task` win over them; of
+/// several such TaskRuns, as in a matrix, the first to end counts. Results that are lists or objects are left out.
 #[must_use]
 pub fn results(run: Object<'_>, task_runs: &[Object<'_>], task: Option<&str>) -> BTreeMap<String, String> {
     let of_task = task_runs.iter().filter(|it| task == Some(it.task()) && it.condition().status == "False");

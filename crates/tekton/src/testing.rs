@@ -1,5 +1,4 @@
-//! Stories for tests: what a watch delivered of runs on the control plane of the tests (`tests/fixtures/`), change by
-//! change.
+//! Stories for tests: what a watch delivered of runs on the real control plane (`tests/fixtures/`), change by change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +15,7 @@ use wfe_core::residue::ResidueKind;
 use crate::evidence::{Evidence, Remains, Sighting};
 use crate::object::Object;
 
-/// An object as a test holds it.
+/// An object of a test.
 #[derive(Clone, Debug)]
 pub(crate) struct Owned {
     pub(crate) kind: ResidueKind,
@@ -55,7 +54,7 @@ pub(crate) struct Story {
     pub(crate) events: Vec<Event>,
 }
 
-/// The versions of Tekton of which there are stories.
+/// The versions of Tekton that have stories.
 pub(crate) const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
 /// All stories, by version and name.
@@ -71,7 +70,7 @@ static STORIES: LazyLock<BTreeMap<(&'static str, String), Story>> = LazyLock::ne
     VERSIONS.into_iter().flat_map(stories_of).collect()
 });
 
-/// Reads a story: an object whole where it comes first, and what has changed where it comes again.
+/// Reads a story: an object is whole at first, and later versions list only changes.
 fn read(path: &Path) -> Story {
     let mut objects: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut events = Vec::new();
@@ -126,10 +125,10 @@ pub(crate) fn story(name: &str) -> Story {
     story_of(VERSIONS[0], name)
 }
 
-/// Of each story what is to be said of it: whether anything ran (status and reason of the condition `Started`), and
-/// where the run has failed, why, which task is to blame (`name@index/step=exit code`), whether somebody cancelled it,
-/// and how many tasks of the pipeline were done. Both versions of Tekton lead to the same, but for an eviction: of that
-/// the older one says only `Failed`.
+/// The expected result of each story: whether anything ran (status and reason of the condition `Started`). For a failed
+/// run also why, which task is to blame (`name@index/step=exit code`), whether it was cancelled, and how many tasks of
+/// the pipeline were done. Both versions of Tekton give the same result, except for an eviction: the older one reports
+/// only `Failed`.
 pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
     ("all-tasks-skipped", "False", "NoTaskRun", None),
     ("bad-graph", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
@@ -207,7 +206,7 @@ pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
 
 pub(crate) type Failed = (FailureReason, &'static str, bool, u16);
 
-/// What is there at some time.
+/// The objects that exist at some time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     pub(crate) objects: BTreeMap<String, Owned>,
@@ -223,7 +222,7 @@ impl World {
         }
     }
 
-    /// Calls with what is left of a run.
+    /// Calls a function with what is left of a run.
     pub(crate) fn remains<T>(&self, run: &Uid, ask: impl FnOnce(Remains<'_>) -> T) -> T {
         let of = |kinds: &[ResidueKind]| -> Vec<Object<'_>> {
             let objects = self.objects.values().filter(|object| kinds.contains(&object.kind)).map(Owned::view);
@@ -236,7 +235,7 @@ impl World {
     }
 }
 
-/// Takes in what belongs to the run.
+/// Records an event if it belongs to the run.
 pub(crate) fn watch(evidence: &mut Evidence, run: &Uid, event: &Event) {
     let sighting = Sighting::of(event.object.kind, event.object.view());
     match sighting.filter(|sighting| sighting.run == *run) {
@@ -247,12 +246,12 @@ pub(crate) fn watch(evidence: &mut Evidence, run: &Uid, event: &Event) {
 }
 
 impl Story {
-    /// Follows it from its first event to its last.
+    /// Follows the run from its first event to its last.
     pub(crate) fn follow(&self) -> (Evidence, World) {
         self.follow_from(0)
     }
 
-    /// Follows it by a process that starts, with a list, when so many events have been.
+    /// Follows the run in a process that starts, with a list, after this many events.
     pub(crate) fn follow_from(&self, start: usize) -> (Evidence, World) {
         let (mut evidence, mut world) = (Evidence::default(), World::default());
         let (before, after) = self.events.split_at(start);

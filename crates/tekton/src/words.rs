@@ -1,23 +1,23 @@
-//! The two sentences that are read because no field says what they say.
+//! The two messages that are parsed, because no field holds the same information.
 //!
-//! Each is taken only whole, in the form in which its author writes it: a word of it alone means nothing.
+//! Each is accepted only as a whole, in the form in which its author writes it: single words of it prove nothing.
 
 use serde_json::Value;
 use wfe_api::limits::cut;
 
 use crate::object::text;
 
-/// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
+/// The limit of a kept message, in characters: Tekton's have one line, and a status shows them to people.
 pub const MAX_MESSAGE: u32 = 1024;
 
-/// How much of a denial is quoted, in characters.
+/// The limit of a quoted denial, in characters.
 const MAX_DENIAL: u32 = 400;
 
-/// Finds the API server's words for a right that is missing in what a step left:
-/// `deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the
-/// namespace "n"`, and `... at the cluster scope`. Returns them alone.
+/// Finds the API server's message about a missing permission in the output of a step: `deployments.apps "x" is
+/// forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "n"`, or `... at the
+/// cluster scope`. Returns only that message.
 ///
-/// What a step leaves is a text, or Tekton's list of results, of which one may hold it.
+/// The output of a step is a text, or Tekton's list of results, one of which may hold the message.
 pub(crate) fn denial(left: &str) -> Option<String> {
     let results: Vec<Value> = serde_json::from_str(left).unwrap_or_default();
     let texts = results.iter().filter_map(|result| text(result, "value"));
@@ -37,7 +37,7 @@ fn denial_in(line: &str) -> Option<&str> {
         let name = scope.strip_prefix(" in the namespace \"")?;
         " in the namespace \"".len() + name.find('"')? + 1
     };
-    // The resource and its name, `deployments.apps "x"`, are the last two words before.
+    // The resource and its name, `deployments.apps "x"`, are the two words before.
     let start = match before.rsplit_once(' ') {
         Some((head, name)) if name.starts_with('"') => head.rfind(' ').map_or(0, |space| space + 1),
         Some((head, _)) => head.len() + 1,
@@ -46,29 +46,29 @@ fn denial_in(line: &str) -> Option<&str> {
     is_word(verb).then(|| &line[start..line.len() - scope.len() + end])
 }
 
-/// What Tekton says of a pipeline that it could not get.
+/// Tekton's error about a pipeline that it could not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BundleError<'a> {
-    /// How far it came.
+    /// How far the fetch came.
     pub(crate) fetch: Fetch,
-    /// What was wrong, without the words around it.
+    /// The error, without the text around it.
     pub(crate) error: &'a str,
 }
 
-/// How far the fetch of a bundle came that did not succeed.
+/// How far a failed fetch of a bundle came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetch {
-    /// The bundle was fetched, and is not what was asked for.
+    /// The bundle was fetched, and does not hold the pipeline.
     Done,
-    /// Its registry did not give it.
+    /// The registry refused the bundle.
     Refused,
-    /// Nobody says.
+    /// Tekton does not tell.
     Unsaid,
 }
 
-/// Reads what was wrong with a bundle: the texts of `pkg/resolution/resolver/bundle` and of
+/// Parses the error about a bundle: the texts of `pkg/resolution/resolver/bundle` and of
 /// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). `CouldntGetPipeline` and the reason of the
-/// resolution request are the same for a bundle that cannot be fetched and for one that holds something else.
+/// resolution request are the same for a bundle that cannot be fetched and for one with other content.
 pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     let said =
         message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "));

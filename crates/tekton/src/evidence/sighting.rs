@@ -9,7 +9,7 @@ use wfe_core::residue::ResidueKind;
 use crate::object::{Object, Pod as PodObject, Step, TaskRun};
 use crate::reasons::{Meaning, TaskReason, is_about_an_image};
 
-/// What one version of a task or pod shows of whether steps ran.
+/// What one version of a task or pod shows about whether steps ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
     /// The uid of the run that it was made for.
@@ -36,7 +36,7 @@ pub(super) struct Child {
     pub(super) waiting: Option<Waiting>,
 }
 
-/// What a task waits for, and which step of it does.
+/// What a task waits for, and which step waits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Waiting {
     pub(super) wait: Wait,
@@ -60,7 +60,7 @@ impl Pod {
 }
 
 impl Sighting {
-    /// Reads an object that Tekton made for a run. `None` for one that does not say for which.
+    /// Reads an object that Tekton made for a run; `None` if the object does not name the run.
     #[must_use]
     pub fn of(kind: ResidueKind, object: Object<'_>) -> Option<Self> {
         let run = object.run()?;
@@ -93,7 +93,7 @@ fn task_run(object: Object<'_>) -> Child {
     let task_run = TaskRun(object);
     let condition = object.condition();
     let (reason, attempt) = (TaskReason::parse(condition.reason), task_run.last_attempt());
-    // Under another reason the steps may be those of the pod before.
+    // Under another reason, the steps may be those of an earlier pod.
     let is_running = !condition.is_done() && reason == Some(TaskReason::Running);
     let first = attempt.steps().next().filter(|_| is_running);
     let since = first.and_then(Step::running_since);

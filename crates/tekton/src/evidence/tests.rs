@@ -72,7 +72,7 @@ fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
         let replayed = followed(name).1.seen().replayed;
         assert_eq!(replayed.is_some(), name.starts_with("pod-deleted"), "{name}: {replayed:?}");
     }
-    // The pods alone show it, and so do the TaskRuns.
+    // The pods alone show it, and the TaskRuns alone show it.
     let story = story("pod-deleted");
     for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
         let mut evidence = Evidence::default();
@@ -107,7 +107,7 @@ fn deleted(event: Event) -> Event {
     Event { is_deletion: true, ..event }
 }
 
-/// A pull that failed: what Tekton writes about a step that only waited, and about one that ran since the same second.
+/// A failed pull: Tekton writes the same about a step that only waited, and about one that ran since the same second.
 fn pull_failed() -> Event {
     let step = json!({"name": "run", "terminated": {"exitCode": 1, "startedAt": "2026-11-22T05:56:49Z"}});
     let condition = json!({"type": "Succeeded", "status": "False", "reason": "TaskRunImagePullFailed"});
@@ -142,7 +142,7 @@ fn an_invented_end_is_nothing_that_ran_only_where_the_pod_was_seen_to_wait_until
     let running = json!({"name": "step-run", "state": {"running": {"startedAt": "2026-11-22T05:56:49Z"}}});
     let ran = json!({"phase": "Running", "containerStatuses": [running]});
     assert_eq!(verdict_on(&[pod("p", &ran), pull_failed()]).reason(), "StepRunning");
-    // A container left `waiting`, and it was not seen which and how.
+    // A container left `waiting`, and which container and how was not seen.
     for left in [
         json!({"phase": "Running"}),
         json!({"phase": "Failed"}),
@@ -153,7 +153,7 @@ fn an_invented_end_is_nothing_that_ran_only_where_the_pod_was_seen_to_wait_until
         let events = [pod("p", &left), pull_failed(), deleted(pod("p", &left))];
         assert_eq!(verdict_on(&events), Started::Unknown(Doubt::Ambiguous(t())), "{left}");
     }
-    // Tekton's own containers prepare the pod; they are not the workflow's.
+    // Tekton's own containers prepare the pod; they are not part of the workflow.
     let prepared = json!({
         "phase": "Pending",
         "initContainerStatuses": [{"name": "prepare", "state": {"terminated": {"containerID": "c"}}}],
@@ -198,7 +198,7 @@ fn a_task_that_is_gone_or_goes_on_leaves_a_doubt() {
     let doubt = Doubt::Unfinished("t".into());
     assert!(doubt.may_pass(), "it may be finished a moment later");
     assert_eq!(verdict_on(&[goes_on]), Started::Unknown(doubt));
-    // The run names a task that is not there.
+    // The run names a task that does not exist.
     let status = json!({"childReferences": [{"kind": "TaskRun", "name": "other"}]});
     assert_eq!(verdict_on(&[of_run(&status), done()]), Started::Unknown(Doubt::Vanished("other".into())));
 }
@@ -266,7 +266,7 @@ fn a_run_with_more_tasks_than_are_followed_proves_nothing() {
 }
 
 proptest! {
-    /// The watches of tasks and pods are two: each keeps its order, and they lag as they like.
+    /// Tasks and pods have separate watches: each keeps its order, and each may lag.
     #[test]
     fn the_order_between_two_watches_changes_no_verdict(
         picks in prop::collection::vec(any::<bool>(), 40),

@@ -1,4 +1,4 @@
-//! The verdict on a run that has ended: what was seen while it ran, and what it left.
+//! The verdict on an ended run: from the evidence, and from what the run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use wfe_core::name::Uid;
 use super::{Evidence, Remembered};
 use crate::object::{Attempt, Object, Pod, TaskRun, list, text};
 
-/// What is there of a run that has ended, read live.
+/// The objects of an ended run, read live.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains<'a> {
-    /// The run; `None` where it is gone.
+    /// The run; `None` if it is gone.
     pub run: Option<Object<'a>>,
     /// Its tasks.
     pub task_runs: &'a [Object<'a>],
-    /// Its custom runs and the pipelines in it.
+    /// Its custom runs and child pipeline runs.
     pub others: &'a [Object<'a>],
     /// The pods of its tasks.
     pub pods: &'a [Object<'a>],
 }
 
-/// What is known of the pods of one task, by name.
+/// The known pods of one task, by name.
 #[derive(Default)]
 struct Pods<'a> {
     remembered: BTreeMap<&'a str, &'a Remembered>,
@@ -30,7 +30,7 @@ struct Pods<'a> {
 }
 
 impl Evidence {
-    /// Returns whether anything of the run ran. That nothing did needs proof; a proof that something did is enough.
+    /// Returns whether a step of the run ran. "Nothing ran" needs proof; for "something ran", one sign is enough.
     #[must_use]
     pub(crate) fn conclude(&self, remains: Remains<'_>) -> Started {
         let proof = || {
@@ -41,7 +41,7 @@ impl Evidence {
             return Started::Started(proof);
         }
         let doubts = self.doubts(remains);
-        // What cannot pass needs no other look.
+        // A doubt that cannot pass needs no other read.
         let doubt = doubts.iter().find(|doubt| !doubt.may_pass()).or(doubts.first());
         match doubt {
             Some(doubt) => Started::Unknown(doubt.clone()),
@@ -74,7 +74,7 @@ impl Evidence {
             let pods = pods.remove(&task_run.0.uid()).unwrap_or_default();
             doubts.extend(self.doubts_of(task_run, &pods));
         }
-        // Of tasks that are not there.
+        // These doubts are about tasks that no longer exist.
         doubts.extend(
             pods.into_values()
                 .flat_map(|pods| pods.live.into_values())

@@ -1,4 +1,4 @@
-//! Which of a run's tasks is to blame for its failure, and for what.
+//! Which task of a run is to blame for its failure, and for what.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::object::{End, Object, Step, TaskRun, list, text};
 use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason};
 use crate::words::denial;
 
-/// What the `spec.statusMessage` of a TaskRun says that was cancelled because of a time-out of its run (1.9, 1.12).
+/// The `spec.statusMessage` of a TaskRun that was cancelled because of a time-out of its run (1.9, 1.12).
 const CANCELLED_FOR_TIMEOUT: &str = "TaskRun cancelled as the PipelineRun it belongs to has timed out.";
-/// The word of the container runtime for a container that took too much memory.
+/// The container runtime's reason for a container that used too much memory.
 const OOM_KILLED: &str = "OOMKilled";
 
 /// The task that is to blame.
@@ -26,16 +26,16 @@ pub(super) struct Blamed<'a> {
     pub(super) task: FailedTask,
     pub(super) reason: FailureReason,
     pub(super) message: String,
-    /// Whether somebody has cancelled it, and not for a time-out.
+    /// Whether a person or program cancelled it, and not a time-out.
     pub(super) was_cancelled: bool,
-    /// Whether it did not fail by itself: it was stopped, or goes on.
+    /// Whether it did not fail by itself: it was stopped, or still runs.
     was_stopped: bool,
-    /// When it ended, and its name, to choose among several.
+    /// When it ended and its name, to order several tasks.
     order: (Option<Time>, u32, &'a str),
 }
 
-/// Finds the task to blame: the first that failed. One that was stopped with the others is blamed only where none
-/// failed, or where the run's own time was up, as it is then the one that took too long.
+/// Finds the task to blame: the first that failed. A stopped task is blamed only if none failed, or if the time-out of
+/// the whole run elapsed, because then it took too long.
 pub(super) fn blame<'a>(
     remains: Remains<'a>,
     has_timed_out: bool,
@@ -45,7 +45,7 @@ pub(super) fn blame<'a>(
         let task_run = TaskRun(*object);
         let mut blamed = of_task_run(task_run, waiting)?;
         let waited = waiting.filter(|(wait, _)| *wait == Wait::Image).map(|(_, step)| step);
-        // Also of one that was stopped while it waited for its image.
+        // This also applies to a task that was stopped while it waited for its image.
         if blamed.reason == FailureReason::ImagePullBackOff || waited.is_some() {
             let step = blamed.task.step.as_deref().or(waited.flatten());
             blamed.task.registry = registry_of_step(remains, task_run, step);
@@ -65,7 +65,8 @@ pub(super) fn blame<'a>(
     })
 }
 
-/// Returns the places of the tasks in the pipeline: finally tasks come after the others; those of a matrix share one.
+/// Returns the positions of the tasks in the pipeline. Finally tasks come after the others; the tasks of a matrix share
+/// one position.
 fn places(run: Option<Object<'_>>) -> BTreeMap<&str, u32> {
     let pipeline = run.and_then(|run| run.data.pointer("/status/pipelineSpec")).unwrap_or(&Value::Null);
     let tasks = list(pipeline, "tasks").chain(list(pipeline, "finally"));
@@ -95,7 +96,7 @@ fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>)
         return None;
     }
     if !condition.is_done() {
-        // It goes on, or whoever ended the run did not wait for it.
+        // It still runs, or the run was ended without waiting for it.
         return Some(Blamed { was_stopped: true, ..blamed(object, FailureReason::Unknown) });
     }
     Some(match meaning {
@@ -111,12 +112,12 @@ fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>)
             blamed
         }
         Some(Meaning::Failed(reason)) => Blamed { task: of_steps(task_run).task, ..blamed(object, reason) },
-        // Also a word that is not known: its steps are evidence.
+        // For an unknown reason, its steps are the evidence too.
         _ => of_steps(task_run),
     })
 }
 
-/// Names the step whose image was not there: the only one, or the one that was seen to wait for it.
+/// Names the step whose image was not available: the only step, or the step that was seen waiting for it.
 fn step_that_waited(task_run: TaskRun<'_>, waiting: Option<(Wait, Option<&str>)>) -> Option<Box<str>> {
     let mut steps = task_run.last_attempt().steps().map(Step::name);
     let name = match (steps.next(), steps.next(), waiting) {
@@ -127,7 +128,7 @@ fn step_that_waited(task_run: TaskRun<'_>, waiting: Option<(Wait, Option<&str>)>
     Some(cut(name, NAME).into())
 }
 
-/// Reads why a TaskRun failed from its steps and sidecars: from those whose container really ended.
+/// Reads why a TaskRun failed from its steps and sidecars whose container really ended.
 fn of_steps(task_run: TaskRun<'_>) -> Blamed<'_> {
     let attempt = task_run.last_attempt();
     let failed = |step: Step<'_>| step.end().is_some_and(has_failed);
@@ -135,7 +136,7 @@ fn of_steps(task_run: TaskRun<'_>) -> Blamed<'_> {
     let step = attempt.steps().find(|step| killed(*step)).or_else(|| attempt.steps().find(|step| failed(*step)));
     let sidecars = || attempt.sidecars();
     let sidecar = sidecars().find(|sidecar| killed(*sidecar)).or_else(|| sidecars().find(|sidecar| failed(*sidecar)));
-    // A sidecar that crashed is the likely cause, and the steps are stopped with it.
+    // A crashed sidecar is the likely cause, and the steps are stopped with it.
     let is_sidecar = match TaskReason::parse(task_run.0.condition().reason) {
         Some(TaskReason::SidecarFailed | TaskReason::SidecarOom) => true,
         Some(TaskReason::StepFailed | TaskReason::StepOom) => false,
@@ -163,7 +164,7 @@ fn has_failed(end: End<'_>) -> bool {
     end.exit_code.is_some_and(|code| code != 0) && StepReason::parse(end.by_tekton).is_none_or(StepReason::is_failure)
 }
 
-/// Of custom runs and pipelines in the pipeline only the condition is understood.
+/// Of custom runs and child pipeline runs, only the condition is read.
 fn of_other(object: Object<'_>) -> Option<Blamed<'_>> {
     let condition = object.condition();
     if condition.status == "True" {

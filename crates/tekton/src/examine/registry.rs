@@ -1,4 +1,4 @@
-//! Which registry did not give an image.
+//! Which registry did not deliver an image.
 
 use serde_json::Value;
 use wfe_api::limits::{NAME, cut};
@@ -7,11 +7,11 @@ use wfe_core::fingerprint::registry_of;
 use crate::evidence::Remains;
 use crate::object::{Pod, TaskRun, list, text};
 
-/// A step's name and image.
+/// The name and image of a step.
 type Image<'a> = (&'a str, &'a str);
 
-/// Names the host of a step's image: what its pod was to run says it best, then the task as it was resolved, then the
-/// pipeline. Where no step is known, or none of this name, all steps must have the same host.
+/// Returns the host of a step's image. The sources, best first: the pod, the resolved task, the pipeline. If the step
+/// is unknown, or none has its name, all steps must have the same host.
 pub(super) fn registry_of_step(remains: Remains<'_>, task_run: TaskRun<'_>, step: Option<&str>) -> Option<Box<str>> {
     let pods = || remains.pods.iter().filter(|pod| Pod(**pod).task_run_uid() == task_run.0.uid());
     let in_pod = pods().flat_map(|pod| list(&pod.data["spec"], "containers")).filter_map(image);
@@ -38,7 +38,7 @@ fn host(mut images: Vec<Image<'_>>, step: Option<&str>) -> Option<String> {
     if images.iter().any(|(name, _)| is_step(name)) {
         images.retain(|(name, _)| is_step(name));
     }
-    // What is still to be replaced by a parameter names no host.
+    // An image with an unreplaced parameter names no host.
     let host = |(_, image): &Image<'_>| (!image.contains("$(")).then(|| registry_of(image));
     let hosts: Option<Vec<String>> = images.iter().map(host).collect();
     let mut hosts = hosts?.into_iter();

@@ -18,18 +18,18 @@ fn a_value_is_replaced_where_it_stands_as_a_whole_token() {
         ("'s3cr3t' is no int", &[("TOKEN", "s3cr3t")][..], "'<TOKEN>' is no int"),
         ("s3cr3t", &[("TOKEN", "s3cr3t")], "<TOKEN>"),
         ("https://s3cr3t@x: s3cr3t-1_s3cr3t.", &[("TOKEN", "s3cr3t")], "https://<TOKEN>@x: <TOKEN>-1_<TOKEN>."),
-        // Words that people and conditions need keep their form.
+        // Words that people and conditions need are kept.
         ("\"step-fail\" exited with code 1", &[("FAILURE_MODE", "exit")], "\"step-fail\" exited with code 1"),
         ("reexit exits öexit exit7", &[("A", "exit")], "reexit exits öexit exit7"),
-        // A value that begins or ends with what is no letter needs nothing around it.
+        // A value that begins or ends with a non-letter needs no boundary there.
         ("a=-p4ss- a-p4ss-b", &[("A", "-p4ss-")], "a=<A> a<A>b"),
-        // The longest value goes first, whatever the order of the names.
+        // The longest value is replaced first, whatever the order of the names.
         ("a secret word", &[("A", "secret"), ("B", "secret word")], "a <B>"),
         ("a secret word", &[("B", "secret"), ("A", "secret word")], "a <A>"),
         ("one two", &[("A", "one "), ("B", "<A>two")], "<A>two"),
         ("secret", &[("A_0000", "secret"), ("B", "0000")], "<A_0000>"),
         ("äöüß äöüß", &[("Ä", "äöüß")], "<Ä> <Ä>"),
-        // What is short says nothing.
+        // A short value reveals nothing.
         ("abc 1", &[("SHORT", "abc"), ("NONE", ""), ("ONE", "1")], "abc 1"),
         ("", &[("A", "secret")], ""),
     ] {
@@ -126,7 +126,7 @@ fn no_value_is_printed_for_debugging() {
 
 #[test]
 fn no_name_or_value_makes_a_text_longer_than_its_limit() {
-    // The longest name that passes, full of the value.
+    // The longest legal name, full of the value.
     let name = |number| format!("P{number}{}", "_0000".repeat(50));
     let length = |said: &str, parameters: usize| {
         let parameters = (0..parameters).map(|number| (name(number).into(), "0000".into())).collect();
