@@ -1,13 +1,13 @@
-//! Asking a person, who must be able to see the question and to answer it.
+//! Asks a person a question, if a person can see and answer it.
 
 use std::io::{BufRead, IsTerminal, Read, Result, stdin, stdout};
 
 use crate::output::output;
 
-/// More than anybody types: the longest line that a terminal hands over, in bytes.
+/// The longest line that a terminal delivers, in bytes.
 const LONGEST: u64 = 4096;
 
-/// Returns whether there is a person to ask: what is shown goes to a terminal, and what is answered comes from one.
+/// Returns whether a person can be asked: output goes to a terminal, and input comes from one.
 pub(crate) fn somebody_is_there() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
@@ -22,7 +22,7 @@ pub(crate) fn ask(question: &str) -> Result<bool> {
     Ok(answer.unwrap_or_default())
 }
 
-/// Reads an answer; none when the input has ended. Whatever is not a clear yes is a no.
+/// Reads an answer; none at the end of the input. Every answer but a clear yes is a no.
 fn confirm(input: &mut impl BufRead) -> Result<Option<bool>> {
     let mut answer = String::new();
     if input.take(LONGEST).read_line(&mut answer)? == 0 {

@@ -1,6 +1,7 @@
-//! `kubectl wfe circuits`: which failures many targets share now, when each is probed, by whom, and what it holds.
+//! `kubectl wfe circuits`: which failures many targets share now; when and by which schedule each circuit is probed,
+//! and which schedules it holds.
 //!
-//! The operator's own fold over what the cluster holds now, as an operator that starts would compute it.
+//! It runs the operator's own code over the objects of the cluster, as an operator that starts would.
 
 use std::fmt::Write as _;
 
@@ -13,13 +14,13 @@ use crate::moment::shown;
 use crate::output::{line, output};
 use crate::view::{HeldByCircuits, Lookout};
 
-/// What is said of the circuits. With `-o json`, all of it.
+/// The answer. `-o json` shows all of it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     circuits: Vec<Circuit>,
     policy: String,
-    /// What was assumed, as it could not be read.
+    /// What was assumed because it could not be read.
     assumed: Option<String>,
 }
 
@@ -29,17 +30,17 @@ struct Report {
 struct Circuit {
     fingerprint: String,
     since: String,
-    /// From when on it holds schedules: later than `since` where others succeeded a short time before it opened.
+    /// When it begins to hold schedules: later than `since` if other schedules succeeded shortly before it opened.
     holds_from: String,
     /// How many targets had failed when it opened.
     failed: u32,
     failed_probes: u32,
     next_probe: String,
-    /// The schedule that makes the next probe, as `namespace/name`. None where something else holds each.
+    /// The schedule that makes the next probe, as `namespace/name`. None if every candidate is held for another reason.
     turn: Option<String>,
-    /// How many schedules it holds whose slot is due.
+    /// How many schedules with a due slot it holds.
     held: usize,
-    /// When it closes unless a failure of its kind or a probe comes.
+    /// When it closes without another failure of its kind or a probe.
     closes_by_itself: String,
 }
 

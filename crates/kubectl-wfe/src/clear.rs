@@ -1,4 +1,4 @@
-//! `kubectl wfe clear`: finds what blocks a target, shows it, and sets `spec.clearance` on it in the caller's own name.
+//! `kubectl wfe clear`: finds the block of a target, shows it, and sets `spec.clearance` in the caller's own name.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::output::{line, output};
 use crate::report::{Report, Scope, what_clearing_did};
 use crate::view::{ANSWERS_WITHIN, Lookout};
 
-/// How long to wait for the operator to say what the clearance has done: it takes it well under a second.
+/// How long to wait for the operator to record the effect: it takes well under a second.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -40,7 +40,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     let scope = if args.workflow.is_some() { Scope::One } else { Scope::EachWorkflow };
     let fares = |target: &Target| Report::on(&seen, target, &record, None, scope);
     let blocks = seen.blocks(target);
-    // To clear the newest clears all that is older.
+    // A clearance of the newest block includes all older ones.
     let Some(newest) = blocks.first().and_then(Skip::remediation) else {
         write!(out, "{on}: there is no block to clear, and nothing was written.\n\n{}", fares(target))?;
         return Ok(true);
@@ -81,7 +81,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     Ok(true)
 }
 
-/// Sets the clearance on the object as it was seen, and returns in whose name.
+/// Sets the clearance on the object as it was shown, and returns the name of the caller.
 async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<String> {
     let user = lookout.who_am_i().await?;
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch(seen, &args.reason, &user)));
@@ -93,7 +93,7 @@ async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, a
     Ok(user)
 }
 
-/// Shows what a clearance would lift.
+/// Shows which block a clearance would lift.
 fn render_block(target: &str, block: &Skip, past: &Remediation, object: &DynamicObject) -> String {
     let details = &object.data["status"]["failureDetails"];
     let said = |key: &str| line(details[key].as_str().unwrap_or("(its status does not say)"));
@@ -114,7 +114,7 @@ fn render_block(target: &str, block: &Skip, past: &Remediation, object: &Dynamic
     )
 }
 
-/// Returns the target as it is once an execution is cleared.
+/// Returns the target as it is after the clearance of an execution.
 fn with_clearance(target: &Target, uid: &Uid) -> Target {
     let mut target = target.clone();
     if let Some(execution) = target.executions.get_mut(uid) {
@@ -125,7 +125,7 @@ fn with_clearance(target: &Target, uid: &Uid) -> Target {
     target
 }
 
-/// Makes the patch: refused if the object is another one, or has changed, since it was shown.
+/// Makes the patch: it is refused if the object was replaced or has changed since it was shown.
 fn patch(object: &DynamicObject, reason: &str, user: &str) -> Value {
     json!({
         "metadata": {"uid": object.metadata.uid, "resourceVersion": object.metadata.resource_version},
@@ -133,8 +133,8 @@ fn patch(object: &DynamicObject, reason: &str, user: &str) -> Value {
     })
 }
 
-/// Waits until the operator says what the clearance has done, and says it. That it cannot be seen is no failure: the
-/// clearance stands.
+/// Waits until the operator records the effect of the clearance, and describes it. A failed read is no failure of the
+/// command: the clearance is stored.
 async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
     let executions = lookout.executions_in(&execution.namespace);
     let deadline = Instant::now() + RECORDED_WITHIN;
@@ -156,7 +156,7 @@ async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
     }
 }
 
-/// Returns why a clearance was not accepted, and what to do.
+/// Returns why a clearance was refused, and what to do.
 fn refused(error: &CallError, target: &str) -> String {
     let CallError::Refused(status) = error else {
         return format!("{error}; whether it was written is not known: kubectl wfe explain {target}");
@@ -172,7 +172,7 @@ fn refused(error: &CallError, target: &str) -> String {
     }
 }
 
-/// The API server's words, without what the operator would do about them.
+/// Returns the API server's message, without the operator's advice.
 fn words(error: &CallError) -> String {
     match error {
         CallError::Refused(status) => status.message.clone(),

@@ -30,14 +30,14 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
         None => write!(output(), "{report}").map_err(Into::into),
     };
     match written {
-        // The answer stays the same.
+        // The exit code stays the same.
         Err(error) if nobody_reads(&error) => {}
         written => written?,
     }
     Ok(report.is_yes())
 }
 
-/// Lists what the operator would, and says how the execution fares.
+/// Lists what the operator would list, and predicts the decision.
 async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Report> {
     let mut seen = lookout.look(added).await?;
     let object = match (added, &args.subject) {
@@ -53,7 +53,7 @@ async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     Ok(Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(&object), scope))
 }
 
-/// Answers where the operator does not even see the namespace.
+/// Answers for a namespace that the operator does not watch.
 async fn not_seen(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Option<Report>> {
     let watched = lookout.installation.watch_namespace.as_deref();
     let namespace = added.and_then(|object| object.metadata.namespace.as_deref()).unwrap_or(&lookout.namespace);

@@ -1,4 +1,4 @@
-//! Files that people name.
+//! Files named on the command line.
 
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::Value;
 
-/// More than the API server takes of one object, in bytes.
+/// More than the API server accepts for one object, in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads a file to its end; `-` is standard input.
@@ -19,7 +19,7 @@ pub(crate) fn read(file: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Reads the one object of a file, which is of a kind.
+/// Reads the one object of this kind in a file.
 pub(crate) fn the_one_in(text: &str, kind: &str) -> Result<Value> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| anyhow!("it is not YAML: {error}"))?;
     let mut found = objects.into_iter().filter(|object| !object.is_null());

@@ -1,8 +1,7 @@
-//! What is known of the operator whose decision is foretold: the values that are in force there, where it looks, and
-//! whether one leads.
+//! The operator whose decision is predicted: its settings, the namespaces that it watches, and whether it leads.
 //!
-//! Values come from the `ConfigMap`, over the flags of the Deployment, as the operator reads them itself. What cannot
-//! be read is assumed, and said to be assumed: a right that is lacking makes the answer weaker, not impossible.
+//! Settings come from the `ConfigMap` and the flags of the Deployment, read by the operator's own code. What cannot be
+//! read is assumed, and the answer says so: a missing permission makes the answer weaker, not impossible.
 
 use std::time::Duration;
 
@@ -21,13 +20,13 @@ use wfe_settings::config::{Document, Flags, Place};
 
 use crate::cli::{Overrides, ViewArgs};
 
-/// How long an operator may go on without renewing a Lease that says nothing of it: what it writes by default.
+/// How long a Lease without a duration is valid: the operator's default.
 const LEASE_LASTS: Duration = Duration::from_secs(8);
-/// How long a Lease that seems to have ended is watched for a renewal: longer than the default lasts. Clocks differ, so
-/// the time alone does not say that nobody leads.
+/// How long an expired Lease is watched for a renewal: longer than the default duration. Clocks differ, so the time in
+/// it does not prove that no operator leads.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
-/// The container of the Deployment that is the operator.
+/// The operator's container in the Deployment.
 const CONTAINER: &str = "operator";
 
 /// What is known of an operator.
@@ -35,13 +34,13 @@ const CONTAINER: &str = "operator";
 pub(crate) struct Installation {
     /// The policy in force.
     pub(crate) policy: Policy,
-    /// Where that comes from, for people.
+    /// The source of the policy, for people.
     pub(crate) policy_of: String,
     /// The one namespace that it watches; none if it watches all.
     pub(crate) watch_namespace: Option<String>,
-    /// Where it makes runs.
+    /// The namespace of its runs.
     pub(crate) execution_namespace: String,
-    /// Whether an operator decides at all.
+    /// Whether it leads.
     pub(crate) leader: Leader,
     /// Whether the admission policies protect, for people.
     pub(crate) policies: String,
@@ -50,15 +49,15 @@ pub(crate) struct Installation {
 /// Whether an operator leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leader {
-    /// One does: its name.
+    /// One leads, by this name.
     Is(String),
-    /// None does, and why that is known.
+    /// None leads, for this reason.
     Nobody(String),
-    /// That cannot be found out, and why.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// What became of reading an object.
+/// The result of reading an object.
 enum Read<T> {
     Found(Box<T>),
     Absent,
@@ -66,7 +65,7 @@ enum Read<T> {
 }
 
 impl Installation {
-    /// Reads what can be read of it.
+    /// Reads all that can be read.
     pub(crate) async fn read(client: &Client, args: &ViewArgs) -> Result<Self> {
         let namespace = &args.operator_namespace;
         let deployment = get::<Deployment>(client, namespace, &args.operator).await?;
@@ -98,7 +97,7 @@ impl Installation {
         })
     }
 
-    /// Returns why nobody decides on the executions of a namespace, where that is so.
+    /// Returns why no operator decides on the executions of a namespace, if that is so.
     pub(crate) fn nobody_decides_in(&self, namespace: &str) -> Option<String> {
         match (&self.watch_namespace, &self.leader) {
             (Some(watched), _) if watched != namespace => Some(format!(
@@ -126,7 +125,7 @@ where
     }
 }
 
-/// Returns the flags of the operator, and whose they are.
+/// Returns the operator's flags, and their source.
 fn flags(deployment: &Read<Deployment>, args: &ViewArgs) -> (Flags, String) {
     let own = format!("--namespace={}", args.operator_namespace);
     let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
@@ -149,7 +148,7 @@ fn operator_in(deployment: &Deployment) -> Option<&Container> {
     containers.iter().find(|container| container.name == CONTAINER).or(containers.first())
 }
 
-/// Returns the flags of a container, those that its environment variables stand for first: a flag wins.
+/// Returns the flags of a container. Those from environment variables come first, because a flag wins.
 fn words(container: &Container, namespace: &str) -> Vec<String> {
     let command = wfe_settings::cli::Cli::command();
     let run = command.find_subcommand("run");
@@ -170,7 +169,7 @@ fn value_of(variable: &EnvVar, namespace: &str) -> Option<String> {
     }
 }
 
-/// Reads the `ConfigMap`, and says which it is.
+/// Reads the `ConfigMap`, and describes its source.
 async fn config_map(client: &Client, place: &Place) -> Result<(Option<Document>, String)> {
     Ok(match get::<ConfigMap>(client, &place.namespace, &place.name).await? {
         Read::Found(object) => {
@@ -183,7 +182,7 @@ async fn config_map(client: &Client, place: &Place) -> Result<(Option<Document>,
     })
 }
 
-/// Puts all values over each other, and says whose they are.
+/// Combines all values, and describes their sources.
 fn in_force(
     flags: &Flags,
     place: &Place,
@@ -199,7 +198,7 @@ fn in_force(
     let is_file = document.is_some();
     let (in_force, document_of) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
         Ok(in_force) => (in_force, document_of),
-        // The operator refuses it as well, and goes by the version before, which nobody but itself knows.
+        // The operator refuses the `ConfigMap` too, and uses the version before, which only it knows.
         Err(refused) if is_file && overrides.0.is_empty() => {
             let by_flags =
                 flags.under(place, None).map_err(|refused| anyhow!("the flags cannot be used: {refused}"))?;
@@ -216,7 +215,7 @@ fn in_force(
     Ok((policy, in_force.defaults.execution_namespace, format!("{given}{document_of}, over {flags_of}")))
 }
 
-/// Finds out who leads.
+/// Finds the leader.
 async fn leader(client: &Client, namespace: &str, name: &str) -> Result<Leader> {
     let deadline = Instant::now() + WATCHED_FOR;
     let mut first = None;
@@ -262,7 +261,7 @@ async fn leader(client: &Client, namespace: &str, name: &str) -> Result<Leader> 
 enum Held {
     By(String),
     ByNobody,
-    /// By whom until it ended, and when it was renewed last.
+    /// The last holder, and its last renewal.
     Ended(String, String),
 }
 
@@ -281,7 +280,7 @@ fn held(lease: &LeaseSpec, now: wfe_core::Time) -> Held {
     }
 }
 
-/// Without a Lease, the Deployment says whether one is there.
+/// Without a Lease, the Deployment tells whether an operator runs.
 fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
     let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
     let Read::Found(deployment) = deployment else {
@@ -389,7 +388,7 @@ mod tests {
         let (policy, of) = by(Some(&keys), &[("cooldown-period", "9m"), ("paused", "false")]).unwrap();
         assert_eq!((policy.cooldown_period, policy.paused_by), (Duration::from_mins(9), None));
         assert_eq!(of, "--cooldown-period, --paused of yours, over C, over F");
-        // One that the operator refuses is not in force.
+        // A version that the operator refuses is not in force.
         let (policy, of) = by(Some(&[("cooldown-period", "-1m")]), &[]).unwrap();
         assert_eq!(policy.cooldown_period, Duration::from_mins(7));
         assert!(of.contains("no keys, as the ConfigMap ops/c is refused (cooldown-period"), "{of}");

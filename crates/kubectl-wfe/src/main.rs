@@ -1,7 +1,7 @@
-//! The binary `kubectl-wfe`, which kubectl finds as `kubectl wfe`: for a person who wants to know why a target does or
-//! does not run something, and to clear it. It judges by the operator's own reading and decision, and has no rule.
+//! The binary `kubectl-wfe`, which kubectl finds as `kubectl wfe`: it shows a person why a target does or does not run
+//! a workflow, and clears the target. It uses the operator's own code to read and decide, and has no rule of its own.
 //!
-//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 it could not be done. What is yes, each command says.
+//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 failed. Each command defines yes.
 
 mod ask;
 mod circuits;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Cli, Command};
 
-/// As clap's own, for a command line that it cannot read.
+/// The same as clap's for an invalid command line.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Times, as they are shown.
+//! Times as shown to people.
 
 use wfe_core::Time;
 

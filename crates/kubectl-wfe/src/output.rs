@@ -1,8 +1,7 @@
-//! The one place that writes to the terminal, and so the one that keeps what others have written from being obeyed
-//! there.
+//! The only module that writes to the terminal. It prevents text from other users from controlling the terminal.
 //!
-//! A part of a line goes through [`line()`] where the line is made, as a line break in it could make a second line that
-//! looks like one of ours. Whatever is written goes through the second fence here.
+//! A part of a line passes through [`line()`] when the line is made, because a line break in it could imitate a line of
+//! ours. Everything that is written is filtered again here.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Stdout, Write, stderr, stdout};
@@ -32,26 +31,26 @@ impl Output {
         Ok(self.hand_over(&printable::json(&text))?)
     }
 
-    /// Writes, and hands over at once what is written: a question follows on the same line.
+    /// Writes and flushes: a question follows on the same line.
     fn hand_over(&mut self, text: &str) -> io::Result<()> {
         self.0.write_all(text.as_bytes())?;
         self.0.flush()
     }
 }
 
-/// Returns whether the output was closed, as `head` does when it has enough: that is no news to anybody.
+/// Returns whether the output was closed, as `head` does when it has enough. That is no error.
 pub(crate) fn nobody_reads(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Says what went wrong, unless nobody reads.
+/// Prints an error, unless the output was closed.
 pub(crate) fn complain(error: &anyhow::Error) {
     if !nobody_reads(error) {
         let _ = stderr().write_all(complaint(error).as_bytes()); // there is nowhere else to say it
     }
 }
 
-/// Shows an error. Its further lines may be an API server's, and are set apart from ours.
+/// Shows an error. Its further lines may come from an API server, and are indented.
 fn complaint(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
     format!("kubectl wfe: {}\n", printable::lines(said.trim_end()).replace('\n', "\n  | "))
@@ -70,7 +69,7 @@ mod tests {
         );
     }
 
-    /// What writes past this module would write what a terminal obeys.
+    /// A write outside of this module could control the terminal.
     #[test]
     fn nothing_else_writes_to_the_terminal() {
         let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];

@@ -1,4 +1,4 @@
-//! Whether the admission policies that ship are in the cluster, as they ship.
+//! Checks whether the shipped admission policies are in the cluster, unchanged.
 
 use anyhow::Result;
 use kube::Client;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use wfe_settings::policies::{Half, Shipped, shipped};
 
-/// What became of reading one object of a policy.
+/// The result of reading one object of a policy.
 enum Found {
     AsItShips,
     Wrong(String),
@@ -16,8 +16,8 @@ enum Found {
     Unread,
 }
 
-/// Returns whether they protect, or why that is not known. Whatever that is, the answer does not depend on it: so
-/// nothing of it is an error.
+/// Returns whether they protect, or why that is unknown. The answer does not depend on it, so a failed read is no
+/// error.
 pub(crate) async fn told(client: &Client) -> Result<String> {
     let shipped = shipped()?;
     let count = shipped.len();

@@ -1,4 +1,4 @@
-//! What `explain` says, for people and for programs.
+//! The report of `explain`, for people and for programs.
 
 mod about;
 mod common;
@@ -25,19 +25,19 @@ use words::{in_the_way, told_of_history};
 use words::what_cancelling_did;
 pub(crate) use words::what_clearing_did;
 
-/// The reason for waiting that only this tool gives: an operator that decides writes another one.
+/// The reason for waiting that only this tool gives: a working operator writes another one.
 const NO_OPERATOR: &str = "NoOperator";
 
-/// For which workflows a report answers.
+/// The workflows of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The execution's own.
+    /// The execution's own workflow.
     One,
-    /// Each that has been on the target, and any other, which the execution stands for.
+    /// Each workflow that has run on the target, and any other, for which the made-up execution stands.
     EachWorkflow,
 }
 
-/// A report. With `-o json`, what is serialized of it.
+/// A report. `-o json` shows what is serialized.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -45,57 +45,57 @@ pub(crate) struct Report {
     namespace: String,
     name: Option<String>,
     verdict: Word,
-    /// Of one that is decided already.
+    /// Set if the execution has already been decided.
     phase: Option<String>,
     reason: Option<String>,
     message: Option<String>,
-    /// The execution that it is skipped for.
+    /// The execution that this one is skipped for.
     in_the_way: Option<Named>,
-    /// What its failure has in common with others, or that of the execution that it is skipped for.
+    /// What its failure, or that of the execution that it is skipped for, has in common with others.
     #[serde(flatten)]
     common: Common,
     /// The rule that decides.
     rule: Option<&'static str>,
-    /// When time alone changes the verdict.
+    /// When the verdict changes without any event.
     changes_at: Option<String>,
     rules: Vec<Rule>,
     blocks: Vec<Block>,
-    /// How each workflow fares that has been on the target, where none was named.
+    /// The outlook of each workflow that has run on the target, if none was named.
     workflows: Vec<OfWorkflow>,
-    /// Whose values the answer rests on.
+    /// The source of the policy.
     policy: Option<String>,
-    /// Who leads, or why nobody does, or what is assumed.
+    /// The leader, or why there is none, or what is assumed.
     operator: Option<String>,
-    /// Whether the admission policies protect, or why that is not known.
+    /// Whether the admission policies protect, or why that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     policies: Option<String>,
-    /// Which attempt a Running one is on, where it has a retry policy.
+    /// The current attempt of a Running execution with a retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<OnAttempt>,
     #[serde(skip)]
     head: String,
-    /// How a workflow fares that has not been on the target, where others fare differently.
+    /// The outlook of a workflow that has not run on the target, if the outlooks differ.
     #[serde(skip)]
     other_workflows: String,
-    /// Labels with what they stand before.
+    /// Labels and what follows each.
     #[serde(skip)]
     facts: Vec<(&'static str, String)>,
 }
 
-/// What becomes of an execution.
+/// The outlook of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Word {
     Run,
     Wait,
     Skip,
     Fail,
-    /// It has been decided on: its phase says how.
+    /// It was decided; its phase tells how.
     Decided,
-    /// One workflow fares differently from another.
+    /// The workflows differ.
     Depends,
 }
 
-/// How an execution of one workflow would fare.
+/// The outlook of one workflow.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OfWorkflow {
@@ -116,7 +116,7 @@ struct Named {
     name: String,
 }
 
-/// What one rule found.
+/// The finding of one rule.
 #[derive(Debug, Serialize)]
 struct Rule {
     name: &'static str,
@@ -124,7 +124,7 @@ struct Rule {
     until: Option<String>,
 }
 
-/// Something that only a person ends.
+/// A block that only a person ends.
 #[derive(Debug, Serialize)]
 struct Block {
     reason: &'static str,
@@ -133,7 +133,7 @@ struct Block {
 }
 
 impl Report {
-    /// Says how an execution fares on a target as it was seen, or would be: without its `object`, a made-up one.
+    /// Reports on an execution on a target as it was seen; without its `object`, on a made-up one.
     pub(crate) fn on(
         seen: &Seen,
         target: &Target,
@@ -164,7 +164,7 @@ impl Report {
         report
     }
 
-    /// Says of an execution in a namespace that the operator does not watch that nobody decides on it.
+    /// Reports that no operator decides on an execution, because the operator does not watch its namespace.
     pub(crate) fn unseen(installation: &Installation, namespace: &str, object: &DynamicObject, is_named: bool) -> Self {
         let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let written = text("/spec/targetResource");
@@ -190,7 +190,7 @@ impl Report {
         report
     }
 
-    /// Adds how the workflows fare that have been on the target, and says where that is not all the same.
+    /// Adds the outlooks of the workflows that have run on the target, and marks whether they differ.
     fn tell_apart(&mut self, others: impl Iterator<Item = (Box<str>, Self)>) {
         let of_workflow = |(workflow_id, report): (Box<str>, Self)| OfWorkflow {
             workflow_id: workflow_id.into(),
@@ -209,7 +209,7 @@ impl Report {
         }
     }
 
-    /// Returns how an undecided execution fares.
+    /// Reports on an undecided execution.
     fn of_answer(about: &About, answer: &Answer) -> Self {
         let mut report = Self::about(about);
         report.say(answer, &about.target);
@@ -244,7 +244,7 @@ impl Report {
         report.facts.extend(about.plan.clone().map(|plan| ("retry", plan)));
         report.facts.extend(answer.behind.iter().map(|line| ("goes before", line.clone())));
         report.facts.extend(about.history.clone().map(|history| ("history", history)));
-        // What stands behind the rule that decides.
+        // The lines after the rule that decides.
         let in_the_way = report.in_the_way.as_ref().map(Named::to_string);
         for block in about.blocks.iter().filter(|_| report.verdict != Word::Run) {
             if in_the_way != block.remediation().map(|past| Named::of(&past.execution).to_string()) {
@@ -255,7 +255,7 @@ impl Report {
         report
     }
 
-    /// Says what the status of an execution says that is decided already.
+    /// Reports on a decided execution from its status.
     fn of_decided(about: &About, execution: &Execution, object: &DynamicObject) -> Self {
         let mut report = Self::about(about);
         let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -369,7 +369,7 @@ impl Report {
         self.head = format!("would wait, {NO_OPERATOR}: {why}");
     }
 
-    /// Returns whether it runs, would run, or has done what it was for.
+    /// Returns whether it runs, would run, or has completed.
     pub(crate) fn is_yes(&self) -> bool {
         self.verdict == Word::Run || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
     }

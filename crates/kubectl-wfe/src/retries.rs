@@ -1,4 +1,4 @@
-//! What is said of retries: the plan of a policy, and how far an execution is that runs by it.
+//! The text about retries: the plan of a policy, and the progress of an execution.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::moment::shown;
 /// How many waits are listed one by one.
 const LISTED: u32 = 5;
 
-/// Which attempt a Running execution is on.
+/// The current attempt of a Running execution.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnAttempt {
     number: u32,
     of: u32,
-    /// When it begins, where it is waited for.
+    /// When the attempt begins, if it has not begun.
     not_before: Option<String>,
-    /// When the execution ends at the latest, where the attempt has not begun by then.
+    /// When the execution ends at the latest, if the attempt has not begun by then.
     ends_by: Option<String>,
 }
 
 impl OnAttempt {
-    /// Reads it of an execution that is Running by a policy.
+    /// Reads it from a Running execution with a retry policy.
     pub(crate) fn of(execution: &Execution) -> Option<Self> {
         let (ExecutionState::Running { .. }, Some(retry)) = (&execution.state, &execution.retry) else { return None };
         let next = execution.next_attempt();
@@ -38,7 +38,7 @@ impl OnAttempt {
         })
     }
 
-    /// Says it, with how the attempt before it failed.
+    /// Describes it, and how the attempt before it failed.
     pub(crate) fn told(&self, retry: &Retry) -> String {
         let Self { number, of, not_before, ends_by } = self;
         let (Some(not_before), Some(ends_by)) = (not_before, ends_by) else { return format!("{number} of {of}") };
@@ -51,8 +51,8 @@ impl OnAttempt {
     }
 }
 
-/// Says what a policy provides for: how many attempts of which length, the waits between them, and all together. `uid`
-/// is that of the execution, where it exists: jitter is drawn from it.
+/// Describes the plan of a policy: the number and length of attempts, the waits between them, and the total. `uid` is
+/// that of the execution, if it exists: it determines the jitter.
 pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
     let (attempts, each) = (policy.max_attempts, short(timeout.min(policy.max_duration)));
     if attempts < 2 {
@@ -72,13 +72,13 @@ pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -
     format!("{attempts} attempts of up to {each}, waits {up_to}{}, at most {together} together", waits.join(", "))
 }
 
-/// Returns how long the wait after an attempt is at the most.
+/// Returns the longest possible wait after an attempt.
 fn longest(policy: &RetryPolicy, attempt: u32) -> Duration {
     let until = |max_attempts| RetryPolicy { max_attempts, ..policy.clone() }.longest_wait();
     until(attempt.saturating_add(1)).saturating_sub(until(attempt))
 }
 
-/// Shows a duration without the units of which it has none: 30m, 1h30m, 1.5s.
+/// Shows a duration without zero units: 30m, 1h30m, 1.5s.
 fn short(duration: Duration) -> String {
     let millis = duration.subsec_millis();
     let whole = duration::format(duration);

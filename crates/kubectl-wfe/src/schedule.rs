@@ -1,4 +1,4 @@
-//! `kubectl wfe schedule`: shows schedules, says when they run next and why, and steers them.
+//! `kubectl wfe schedule`: shows schedules, explains when and why they run next, and changes them.
 
 mod explain;
 mod list;
@@ -16,7 +16,7 @@ use wfe_view::source::objects;
 use crate::cli::{ClusterArgs, ScheduleCommand};
 use crate::view::{ANSWERS_WITHIN, connect};
 
-/// Runs one of the commands. Yes: what was asked for was done; of `explain`, that nothing holds it.
+/// Runs one of the commands. Yes: the change was made; for `explain`, nothing holds the schedule.
 pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Result<bool> {
     match command {
         ScheduleCommand::List(args) => list::run(cluster, &args).await,
@@ -27,7 +27,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Resu
     }
 }
 
-/// Connects, and returns the schedules of the namespace that is meant, with its name.
+/// Connects, and returns the schedules of the selected namespace, and its name.
 async fn open(cluster: &ClusterArgs) -> Result<(Api<DynamicObject>, String)> {
     let (client, namespace) = connect(cluster).await?;
     Ok((objects(&client, Kind::Schedule, Some(&namespace)), namespace))
@@ -35,7 +35,7 @@ async fn open(cluster: &ClusterArgs) -> Result<(Api<DynamicObject>, String)> {
 
 /// Reads a schedule.
 async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Result<DynamicObject> {
-    // As `kubectl get --output name` writes it.
+    // `kubectl get --output name` writes the kind before the name.
     let name = name.rsplit('/').next().unwrap_or(name);
     match within(ANSWERS_WITHIN, schedules.get_opt(name)).await {
         Ok(found) => found.with_context(|| no_such(namespace, name)),
@@ -43,14 +43,14 @@ async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Res
     }
 }
 
-/// Writes to a schedule as it was read.
+/// Patches a schedule as it was read.
 async fn patch(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<(), CallError> {
     let patch = Patch::Merge(bound(found, change));
     let name = found.metadata.name.as_deref().unwrap_or_default();
     within(ANSWERS_WITHIN, schedules.patch(name, &PatchParams::default(), &patch)).await.map(|_| ())
 }
 
-/// Binds a change to an object as it was read: it is refused where that has changed since, or is another one.
+/// Binds a change to an object as it was read: it is refused if the object was changed or replaced since.
 fn bound(found: &DynamicObject, change: &Value) -> Value {
     let mut bound = change.clone();
     bound["metadata"] = json!({"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version});
@@ -70,7 +70,7 @@ fn no_such(namespace: &str, name: &str) -> String {
     )
 }
 
-/// Says what went wrong, and what to do.
+/// Describes an error, with advice.
 fn said(error: &CallError) -> String {
     let CallError::Refused(status) = error else {
         return format!("{error}; check that the API server can be reached: kubectl version");
@@ -85,12 +85,12 @@ fn said(error: &CallError) -> String {
     format!("{}; {advice}", status.message)
 }
 
-/// Returns what holds a schedule, where its status says that something does.
+/// Returns what holds a schedule, from its status.
 fn held(schedule: &DynamicObject) -> Option<&str> {
     condition(schedule, HELD).filter(|held| held["status"] == "True")?["reason"].as_str()
 }
 
-/// Returns a condition of a schedule, where its status has it.
+/// Returns a condition of a schedule, from its status.
 fn condition<'a>(schedule: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
     let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
     conditions.iter().find(|it| it["type"] == kind)

@@ -1,4 +1,4 @@
-//! What a person asks about, as they write it.
+//! The subject of a question, as written on the command line.
 
 use kube::api::DynamicObject;
 use wfe_core::target::TargetName;
@@ -13,7 +13,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Reads either. A name has no slash, but for the kind that `kubectl get --output name` writes before it.
+    /// Parses either. A name has no slash, except after the kind that `kubectl get --output name` writes before it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('/') {
             None => Ok(Self::Execution(text.to_owned())),
@@ -22,7 +22,7 @@ impl Subject {
         }
     }
 
-    /// Reads a target.
+    /// Parses a target.
     pub(crate) fn parse_target(text: &str) -> Result<TargetName, String> {
         TargetName::parse(text).map_err(|error| format!("it {error}"))
     }
@@ -33,16 +33,16 @@ fn is_ours(kind: &str) -> bool {
     ["wfe", "workflowexecution", "workflowexecutions"].iter().any(|ours| kind.eq_ignore_ascii_case(ours))
 }
 
-/// Which schedule is asked about.
+/// The schedule of a question.
 pub(crate) enum AskedSchedule {
-    /// One that does not exist.
+    /// A schedule that does not exist yet.
     New(Box<DynamicObject>),
-    /// One by its name.
+    /// A schedule by name.
     Named { namespace: String, name: String },
 }
 
 impl AskedSchedule {
-    /// Returns whether an object has the name that is asked about.
+    /// Returns whether an object has the name of the asked schedule.
     pub(crate) fn names(&self, object: &DynamicObject) -> bool {
         let (namespace, name) = self.name();
         object.metadata.namespace.as_deref() == Some(namespace) && object.metadata.name.as_deref() == Some(name)

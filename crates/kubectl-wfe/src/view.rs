@@ -1,5 +1,5 @@
-//! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
-//! same decision.
+//! The view that the operator would have if it started now: the same lists, the same readers, the same index, the same
+//! decision.
 
 mod chain;
 mod circuits;
@@ -38,43 +38,43 @@ use crate::subject::AskedSchedule;
 
 pub(crate) use circuits::HeldByCircuits;
 
-/// What the operator gives the API server too.
+/// The same time-out as in the operator.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// A workflow that has never run anywhere: stands for all that have not been on a target.
+/// A workflow that has never run: it stands for all workflows that have not run on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
-/// The uid of an execution that does not exist: none of an API server's looks like this, and it comes after all of
+/// The uid of an execution that does not exist. No uid of an API server looks like this, and it is ordered after all of
 /// them.
 const NOT_CREATED: &str = "not-created";
-/// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
+/// The limit of workflows of a target that are answered for, the latest first: no target needs as many.
 const MOST_WORKFLOWS: usize = 50;
 
-/// The cluster, and how to look at it.
+/// The cluster, and how to read it.
 pub(crate) struct Lookout {
     /// The namespace of a `WorkflowExecution` that is named without one.
     pub(crate) namespace: String,
-    /// The operator whose decision is foretold.
+    /// The operator whose decision is predicted.
     pub(crate) installation: Installation,
     client: Client,
 }
 
-/// What was seen, at one time.
+/// What was read, at one time.
 pub(crate) struct Seen {
     pub(crate) now: Time,
     index: Index,
     executions: Vec<DynamicObject>,
     /// Which executions of other namespaces could not be read, and what is assumed of them.
     pub(crate) unread: Option<String>,
-    /// The operator whose decision is foretold.
+    /// The operator whose decision is predicted.
     pub(crate) installation: Installation,
 }
 
-/// How an undecided execution fares.
+/// The outlook of an undecided execution.
 pub(crate) struct Answer {
-    /// What the rules say; none where it is not for them to say any more.
+    /// The judgement of the rules; none if they do not apply any more.
     pub(crate) judgement: Option<Judgement>,
-    /// What it waits for beside that, such as its turn.
+    /// What else it waits for, such as its turn.
     pub(crate) waiting: Option<Waiting>,
-    /// Who goes before it, who before that, and what holds the first of them, a line each.
+    /// The executions that go before it, and what holds the first of them, one per line.
     pub(crate) behind: Vec<String>,
 }
 
@@ -91,15 +91,15 @@ impl Lookout {
         objects(&self.client, Kind::Execution, Some(namespace))
     }
 
-    /// Lists all that the operator would list, with one more execution where one is given.
+    /// Lists all that the operator would list, and adds an execution if one is given.
     pub(crate) async fn look(&self, added: Option<&DynamicObject>) -> Result<Seen> {
         // Executions are decided without schedules.
         let schedules = self.list(Kind::Schedule).await.ok();
         self.see(schedules, added).await
     }
 
-    /// Lists the same for one schedule: one that does not exist, which takes the place of its namesake, or one by name.
-    /// Where the others cannot be listed, `unread` says so, and what is assumed.
+    /// Lists the same for one schedule: a new one, which replaces an existing one of the same name, or one by name. If
+    /// the other schedules cannot be listed, `unread` tells so, and what is assumed.
     pub(crate) async fn look_at_schedules(&self, asked: &AskedSchedule) -> Result<Seen> {
         let (mut schedules, unread) = match self.list(Kind::Schedule).await {
             Ok(schedules) => (schedules, None),
@@ -111,7 +111,7 @@ impl Lookout {
                 schedules.retain(|it| !is_it(it));
                 schedules.push((**added).clone());
             }
-            // It may be readable alone, and lie where the operator does not look.
+            // It may be readable alone, and be in a namespace that the operator does not watch.
             AskedSchedule::Named { namespace, name } if !schedules.iter().any(is_it) => {
                 let api: Api<DynamicObject> = objects(&self.client, Kind::Schedule, Some(namespace));
                 match within(ANSWERS_WITHIN, api.get_opt(name)).await {
@@ -124,13 +124,13 @@ impl Lookout {
         Ok(Seen { unread, ..self.see(Some(schedules), None).await? })
     }
 
-    /// Lists the rest of what the operator would list. Schedules are listed first: otherwise a child that is made
-    /// meanwhile would seem to be deleted.
+    /// Lists the rest of what the operator would list. Schedules are listed first: otherwise a child that is created
+    /// meanwhile would look as if its schedule were deleted.
     async fn see(&self, mut schedules: Option<Vec<DynamicObject>>, added: Option<&DynamicObject>) -> Result<Seen> {
         let installation = &self.installation;
         let mut index = Index::new(installation.watch_namespace.clone());
         let mut executions = Vec::new();
-        // The time is that of the beginning: nothing that is seen lies in its future but by seconds.
+        // The time is that of the beginning: times in the objects are ahead of it by seconds at most.
         let now = Utc::now();
         for kind in Kind::ALL {
             let mut objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
@@ -153,8 +153,8 @@ impl Lookout {
         Ok(Seen { now, index, executions, unread: None, installation: installation.clone() })
     }
 
-    /// Reads what the operator would read of executions in namespaces that it does not watch: whether they are over, or
-    /// hold the target of this one.
+    /// Reads the executions in namespaces that the operator does not watch, as the operator would: whether they are
+    /// over, or hold the target of this one.
     pub(crate) async fn read_owners(&self, seen: &mut Seen, record: &ExecutionRecord) -> Result<()> {
         let decision = decide(seen.target_of(record)?, &self.installation.policy, seen.now);
         for action in decision.actions {
@@ -174,7 +174,7 @@ impl Lookout {
         Ok(())
     }
 
-    /// Looks for an execution in a namespace that the operator does not watch.
+    /// Searches an execution in a namespace that the operator does not watch.
     pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let listed = list(&self.executions_in(&self.namespace), params, |_| true).await;
@@ -189,12 +189,12 @@ impl Lookout {
         listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
     }
 
-    /// Asks the API server who the caller is.
+    /// Asks the API server for the name of the caller.
     pub(crate) async fn who_am_i(&self) -> Result<String> {
         who_am_i(&self.client).await
     }
 
-    /// Makes up a new execution on a target.
+    /// Makes a new execution on a target.
     pub(crate) fn hypothetical(&self, target: &TargetName, workflow: Option<&str>) -> Result<DynamicObject> {
         self.completed(json!({
             "metadata": {"name": "a-new-execution"},
@@ -209,7 +209,7 @@ impl Lookout {
         }))
     }
 
-    /// Gives an execution that does not exist what the API server would give it.
+    /// Adds the fields that the API server would set on a new execution.
     pub(crate) fn completed(&self, mut object: Value) -> Result<DynamicObject> {
         let name = object.pointer("/metadata/name").or_else(|| object.pointer("/metadata/generateName"));
         let name = name.and_then(Value::as_str).unwrap_or("unnamed").to_owned();
@@ -247,13 +247,13 @@ impl Seen {
             .context("the API server sent an object without a uid")
     }
 
-    /// Returns all that is known of the target of an execution.
+    /// Returns the target of an execution, with all that is known of it.
     pub(crate) fn target_of(&self, record: &ExecutionRecord) -> Result<&Target> {
         let entry = self.index.ready(&record.key()).context("the lists do not hold this execution; look again")?;
         Ok(&entry.target)
     }
 
-    /// Decides as the operator would, and returns what concerns one execution.
+    /// Decides as the operator would, and returns the part about one execution.
     pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
         let decision = decide(target, &self.installation.policy, self.now);
         let behind = chain::behind(target, &decision, id);
@@ -265,7 +265,7 @@ impl Seen {
         }
     }
 
-    /// Returns what is known of the target of a schedule, with the uid of the schedule.
+    /// Returns the target of a schedule, and the uid of the schedule.
     pub(crate) fn target_of_schedule(&self, asked: &AskedSchedule) -> Option<(&Target, &Uid)> {
         let (namespace, name) = asked.name();
         let mut targets = self.index.keys().filter_map(|key| Some(&self.index.ready(key)?.target));
@@ -276,7 +276,7 @@ impl Seen {
         })
     }
 
-    /// Decides for each workflow of a target's history, as if the execution were of that one.
+    /// Decides for each workflow in a target's history, as if the execution were of that workflow.
     pub(crate) fn answers_by_workflow(&self, target: &Target, id: &ExecutionId) -> BTreeMap<Box<str>, Answer> {
         let mut asks = target.clone();
         let history = History::of(target, &self.installation.policy, self.now);
@@ -293,7 +293,7 @@ impl Seen {
         answers
     }
 
-    /// Says what the retry policy of an execution provides for, where it has one.
+    /// Describes the plan of an execution's retry policy, if it has one.
     pub(crate) fn plan(&self, execution: &Execution) -> Option<String> {
         let policy = &execution.retry.as_ref()?.policy;
         let timeout = execution.timeout.unwrap_or(self.installation.policy.default_timeout);
@@ -301,19 +301,19 @@ impl Seen {
         Some(plan(policy, timeout, uid))
     }
 
-    /// Returns the latest execution of a target's history.
+    /// Returns the latest execution in a target's history.
     pub(crate) fn latest<'a>(&self, target: &'a Target) -> Option<&'a Execution> {
         History::of(target, &self.installation.policy, self.now).all().last().map(|past| past.execution)
     }
 
-    /// Returns what blocks a target until a person clears it, newest first.
+    /// Returns the blocks of a target that only a person ends, newest first.
     pub(crate) fn blocks(&self, target: &Target) -> Vec<Skip> {
         let policy = &self.installation.policy;
         History::of(target, policy, self.now).blocks(policy, self.now)
     }
 }
 
-/// Tells the schedules of each target when triages of others began, as the operator does before it decides on one.
+/// Passes the beginnings of triages to all targets, as the operator does before it decides on one.
 fn tell_of_triages(index: &mut Index, now: Time) {
     let keys: Vec<Key> = index.keys().cloned().collect();
     for key in &keys {
@@ -321,7 +321,7 @@ fn tell_of_triages(index: &mut Index, now: Time) {
     }
 }
 
-/// Lists what is to be kept of all that a selection holds.
+/// Lists the objects of a selection that the index keeps.
 async fn list(
     objects: &Api<LeanObject>,
     selection: ListParams,
@@ -335,7 +335,7 @@ async fn list(
     Ok(pages.into_objects())
 }
 
-/// Asks the API server who the caller is.
+/// Asks the API server for the name of the caller.
 pub(crate) async fn who_am_i(client: &Client) -> Result<String> {
     let review = Api::<SelfSubjectReview>::all(client.clone())
         .create(&PostParams::default(), &SelfSubjectReview::default())
@@ -345,7 +345,7 @@ pub(crate) async fn who_am_i(client: &Client) -> Result<String> {
     user.context("the API server does not say who you are; log in and try again")
 }
 
-/// Connects to the cluster of the kubeconfig, and returns the namespace of what is named without one.
+/// Connects to the cluster of the kubeconfig, and returns the default namespace.
 pub(crate) async fn connect(cluster: &ClusterArgs) -> Result<(Client, String)> {
     let mut config = config(cluster).await?;
     config.default_retry = false;
@@ -374,7 +374,7 @@ async fn config(args: &ClusterArgs) -> Result<Config> {
     Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")
 }
 
-/// Says what went wrong with a list, and what to do.
+/// Describes a failed list, with advice.
 fn said(error: &CallError, kind: Kind) -> String {
     let CallError::Refused(status) = error else {
         return format!("{error}; check that the API server can be reached: kubectl version");

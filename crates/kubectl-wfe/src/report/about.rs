@@ -1,4 +1,4 @@
-//! What a report is told before the rules are asked.
+//! The facts of a report that do not depend on the rules.
 
 use wfe_core::ending::Skip;
 use wfe_core::name::ExecutionId;
@@ -6,34 +6,34 @@ use wfe_core::name::ExecutionId;
 use super::common::Common;
 use crate::installation::{Installation, Leader};
 
-/// Whom a report is about, and what stands there whatever the rules say.
+/// The subject of a report, and its facts that do not depend on the rules.
 pub(super) struct About {
-    /// Where it is, or would be.
+    /// The namespace of the execution.
     pub(super) namespace: String,
-    /// Its name; none for one that is made up.
+    /// Its name; none for a made-up one.
     pub(super) name: Option<String>,
     /// Its target.
     pub(super) target: String,
-    /// What blocks the target until a person clears it, newest first.
+    /// The blocks of the target that only a person ends, newest first.
     pub(super) blocks: Vec<Skip>,
     /// What the failures on the target have in common with others.
     pub(super) common: Vec<(ExecutionId, Common)>,
-    /// What else there is to say of the history of the target.
+    /// Other facts about the history of the target.
     pub(super) history: Option<String>,
-    /// Why nobody decides on it, where that is so.
+    /// Why no operator decides on it, if that is so.
     pub(super) nobody_decides: Option<String>,
-    /// What its retry policy provides for, where it has one and is not decided on yet.
+    /// The plan of its retry policy, if it has one and is undecided.
     pub(super) plan: Option<String>,
-    /// What the answer rests on.
+    /// What the answer depends on.
     pub(super) basis: Basis,
 }
 
-/// What an answer rests on, and what of it is assumed.
+/// What an answer depends on, and what of that is assumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Basis {
-    /// Whose values are in force.
+    /// The source of the settings in force.
     pub(super) policy: Option<String>,
-    /// What is known of who leads.
+    /// The leader, as far as it is known.
     pub(super) operator: Option<String>,
     /// Whether the admission policies protect.
     pub(super) policies: Option<String>,

@@ -1,4 +1,4 @@
-//! What a failure has in common with others, as a report tells it.
+//! What a failure has in common with others, as a report shows it.
 
 use serde::Serialize;
 use wfe_core::execution::{Execution, ExecutionState};
@@ -11,26 +11,26 @@ use wfe_core::target::Target;
 pub(super) struct Common {
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    /// Whether others failed likewise, so that it does not count.
+    /// Whether others failed in the same way, so that this failure does not count.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     shared_outage: bool,
 }
 
 impl Common {
-    /// Reads it of an execution; nothing where it has not failed, or its status does not say it.
+    /// Reads it from an execution; empty if the execution has not failed, or its status lacks it.
     pub(super) fn of(execution: &Execution) -> Self {
         let ExecutionState::Failed(failed) = &execution.state else { return Self::default() };
         let fingerprint = failed.fingerprint.as_ref().map(ToString::to_string);
         Self { fingerprint, shared_outage: failed.shared_outage }
     }
 
-    /// Reads it of all executions of a target that have failed.
+    /// Reads it from all failed executions of a target.
     pub(super) fn of_all(target: &Target) -> Vec<(ExecutionId, Self)> {
         let all = target.executions.values().map(|execution| (execution.id.clone(), Self::of(execution)));
         all.filter(|(_, common)| *common != Self::default()).collect()
     }
 
-    /// Tells it to people.
+    /// Shows it to people.
     pub(super) fn told(&self) -> Option<(&'static str, String)> {
         let shared = if self.shared_outage { "; others failed likewise, so it does not count" } else { "" };
         Some(("fingerprint", format!("{}{shared}", self.fingerprint.as_deref()?)))

@@ -1,4 +1,4 @@
-//! The words of a report, for people.
+//! The text of a report, for people.
 
 use std::fmt;
 
@@ -72,10 +72,10 @@ impl fmt::Display for Named {
     }
 }
 
-/// Says what the rules need not say: that nothing is known of the target, or that its latest execution was cleared.
+/// Describes the history beyond the rules: no execution is known on the target, or its latest one was cleared.
 pub(super) fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, exists: bool) -> Option<String> {
     if target.executions.values().all(|execution| execution.id == *asks) {
-        // One that exists is known itself.
+        // An execution that exists is known itself.
         let unknown = "no WorkflowExecution on it is known; should one be, check the spelling";
         return (!exists).then(|| unknown.to_owned());
     }
@@ -95,7 +95,7 @@ pub(super) fn in_the_way(skip: &Skip) -> &ExecutionId {
     }
 }
 
-/// Says what the operator has recorded of a clearance, where there is one.
+/// Describes the recorded effect of a clearance, if there is one.
 pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
     let clearance = observe_clearance(&object.data)?;
     Some(match clearance.recorded {
@@ -115,7 +115,7 @@ fn has_no_effect_yet(kind: WordKind) -> String {
     format!("has no effect yet ({UNGUARDED}): {}", kind.message(false))
 }
 
-/// Says that a cancellation does not count now, where the operator has recorded that.
+/// Reports that a cancellation has no effect now, if the operator has recorded that.
 pub(super) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
     let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
     let kind = WordKind::Cancellation;

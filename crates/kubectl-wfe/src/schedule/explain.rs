@@ -1,5 +1,5 @@
-//! `kubectl wfe schedule explain`: when it runs next and why, which rows were asked, and what holds it, as the operator
-//! would decide now.
+//! `kubectl wfe schedule explain`: when a schedule runs next and why, which rows of the decision were asked, and what
+//! holds it, as the operator would decide now.
 
 mod triage;
 
@@ -27,41 +27,41 @@ use crate::output::{line, output};
 use crate::subject::AskedSchedule;
 use crate::view::Lookout;
 
-/// How many slots are foretold.
+/// How many slots are predicted.
 const SLOTS: usize = 5;
-/// The row that makes the plan begin anew: its status is written, and the rows are asked again.
+/// The row that starts a new plan: its status is written, and the rows are asked again.
 const ANEW: &str = "1 plan";
 
-/// What is said of a schedule. With `-o json`, all of it.
+/// The answer. `-o json` shows all of it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     namespace: String,
     name: String,
     target: Option<String>,
-    /// What holds it, where something does.
+    /// What holds it, if anything does.
     held: Option<&'static str>,
-    /// What would hold its next run, as long as nobody ends that.
+    /// What would hold its next run until a person ends that.
     would_be_held: Option<String>,
-    /// By how much all of its slots are later, for its spread.
+    /// By how much its spread delays all of its slots.
     later_by: Option<String>,
     failures: u32,
     last_run: Option<Last>,
-    /// The latest triage, where there was one.
+    /// The latest triage, if there was one.
     triage: Option<TriageSaid>,
     /// What a triage has put in place of its spec.
     adjusted: Option<Adjusted>,
-    /// What its status says now.
+    /// The conditions of its status.
     conditions: Vec<Condition>,
     rows: Vec<Row>,
-    /// The next slots, as they follow from each other while nothing holds it and every run succeeds at once.
+    /// The next slots, if nothing holds it and every run succeeds at once.
     slots: Vec<Slot>,
     policy: String,
     operator: String,
     policies: String,
-    /// Why no operator decides on it, where that is so.
+    /// Why no operator decides on it, if that is so.
     undecided: Option<String>,
-    /// What was assumed, as it could not be read.
+    /// What was assumed because it could not be read.
     assumed: Option<String>,
 }
 
@@ -92,19 +92,19 @@ struct Row {
 #[derive(Debug, Serialize)]
 struct Slot {
     utc: String,
-    /// In the zone of the cron expression.
+    /// The time in the zone of the cron expression.
     zone: Option<String>,
     why: &'static str,
 }
 
-/// Runs the command. Yes: it runs again, and nothing holds it, nor would.
+/// Runs the command. Yes: it runs again, and nothing holds it, or would hold its next run.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let asked = match (&args.file, &args.name) {
         (Some(path), _) => AskedSchedule::New(Box::new(from_file(&lookout, path, cluster.namespace.as_deref())?)),
         (None, name) => {
             let name = name.as_deref().context("nothing was asked about")?;
-            // As `kubectl get --output name` writes it.
+            // `kubectl get --output name` writes the kind before the name.
             let name = name.rsplit('/').next().unwrap_or(name).to_owned();
             AskedSchedule::Named { namespace: lookout.namespace.clone(), name }
         }
@@ -140,7 +140,7 @@ fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<
     lookout.completed(object).with_context(|| format!("{shown} cannot be used"))
 }
 
-/// Decides as the operator would. Where the plan begins anew, it writes that and decides again, and so does this.
+/// Decides as the operator would. To start a new plan, the operator writes it and decides again; so does this.
 fn foretell(
     target: &Target,
     uid: &wfe_core::name::Uid,
@@ -171,7 +171,7 @@ fn foretell(
     let mut anew = target.clone();
     anew.schedules.insert(uid.clone(), schedule.clone());
     let (second, _) = judge(&anew)?;
-    // The rows up to this one were asked before, and say why it begins anew.
+    // The rows up to this one were asked before, and tell why a new plan starts.
     let further = second.asked.into_iter().skip_while(|(row, _)| *row != ANEW).skip(1);
     let asked = first.asked.into_iter().chain(further).collect();
     Some((schedule, ScheduleJudgement { asked, ..second }))
@@ -279,7 +279,7 @@ impl Report {
     }
 }
 
-/// Returns what the conditions say that there are.
+/// Returns the conditions of the status.
 fn conditions(schedule: &Schedule) -> Vec<Condition> {
     let said = |kind, status, reason, message: Option<&str>| Condition {
         kind,
@@ -303,14 +303,14 @@ fn conditions(schedule: &Schedule) -> Vec<Condition> {
     ready.into_iter().chain(held).collect()
 }
 
-/// Foretells the next slots. The first is as it is planned now; each further one follows a run that succeeds.
+/// Predicts the next slots. The first is the planned one; each further slot follows a successful run.
 fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
     let mut schedule = schedule.clone();
     let mut now = now;
     let mut slots = Vec::new();
     while slots.len() < SLOTS
         && let Some(next) = schedule.next_run(now)
-        // One that is late does not run: the one after it does.
+        // A slot that is too late does not run; the next one does.
         && let Some(planned) = next.late.unwrap_or(Some(next.planned))
     {
         slots.push(planned);

@@ -1,4 +1,4 @@
-//! `kubectl wfe schedule list`: the schedules of a namespace, or of all, a line each.
+//! `kubectl wfe schedule list`: the schedules of one or all namespaces, one per line.
 
 use anyhow::{Result, bail};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -13,7 +13,7 @@ use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
 use crate::output::{line, output};
 use crate::view::{ANSWERS_WITHIN, connect};
 
-/// What a column shows, and where it stands.
+/// The columns: heading and path.
 const COLUMNS: [(&str, &str); 10] = [
     ("NAMESPACE", "/metadata/namespace"),
     ("NAME", "/metadata/name"),
@@ -64,7 +64,7 @@ async fn all(schedules: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
     }
 }
 
-/// Returns the cells of a schedule by the names of their columns, in lower case.
+/// Returns the cells of a schedule by column name in lower case.
 fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
     let whole =
         json!({"metadata": schedule.metadata, "spec": schedule.data["spec"], "status": schedule.data["status"]});
@@ -82,7 +82,7 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
     row
 }
 
-/// Says what would hold the next run of a schedule, where its status does.
+/// Returns what would hold the next run of a schedule, if its status tells.
 fn would_be_held(schedule: &DynamicObject) -> Option<String> {
     let held = condition(schedule, HELD).filter(|held| held["reason"] == WOULD_BE_HELD)?;
     let (reason, _) = held["message"].as_str()?.split_once(':')?;

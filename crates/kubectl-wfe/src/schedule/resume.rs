@@ -1,6 +1,6 @@
-//! `kubectl wfe schedule resume`: lifts what a person or a triage has stopped. One patch lifts both.
+//! `kubectl wfe schedule resume`: lifts a suspension by a person, and the pause or values of a triage, in one patch.
 //!
-//! Whether the caller may lift a triage is for the API server to say; this module knows no right.
+//! The API server decides whether the caller may lift a triage; this module checks no permission.
 
 use anyhow::{Result, bail};
 use kube::api::DynamicObject;
@@ -15,19 +15,19 @@ use crate::cli::ClusterArgs;
 use crate::output::{line, output};
 use crate::view::{connect, who_am_i};
 
-/// The triage of a schedule, where that has paused it, or values of it or an earlier one apply in place of those of the
+/// The triage that has paused a schedule, or the latest triage if values of a triage apply in place of those of the
 /// spec.
 #[derive(Debug, PartialEq)]
 struct Standing<'a> {
-    /// Its name: that of the failed child that it is about.
+    /// Its name: that of the failed child.
     of: &'a str,
     state: TriageState,
     why: Option<&'a str>,
-    /// Whether somebody has resumed it already, which no operator has recorded yet.
+    /// Whether a person has resumed it already, and the operator has not recorded that yet.
     is_resumed: bool,
 }
 
-/// Runs the command. Always yes: nobody keeps it from running any more.
+/// Runs the command. Always yes: neither a suspension nor a triage holds the schedule any more.
 pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>) -> Result<bool> {
     let (client, namespace) = connect(cluster).await?;
     let schedules = objects(&client, Kind::Schedule, Some(&namespace));
@@ -67,7 +67,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
 }
 
 impl<'a> Standing<'a> {
-    /// Reads it from the status. None where no triage has paused the schedule, and no value of one applies.
+    /// Reads it from the status. None if no triage has paused the schedule and none of its values applies.
     fn of(schedule: &'a DynamicObject) -> Option<Self> {
         let triage = &schedule.data["status"]["triage"];
         let (of, state) = (triage["of"].as_str()?, triage["state"].as_str()?);
@@ -81,7 +81,7 @@ impl<'a> Standing<'a> {
         Some(Self { of, state, why: triage["why"].as_str(), is_resumed })
     }
 
-    /// Says that a reason is needed, and what for.
+    /// Asks for a reason, and explains what for.
     fn asks_why(&self) -> String {
         let why = self.why.map(|why| format!(": {}", line(why))).unwrap_or_default();
         let has = match self.state {
@@ -103,7 +103,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// Makes the change: what lifts a suspension, and the triage, the reason and the user of a resume.
+/// Makes the change: it lifts a suspension, and sets the triage, reason and user of a resume.
 fn change(lifts_suspension: bool, resume: Option<(&str, &str, &str)>) -> Value {
     let mut change = json!({"spec": {}});
     if lifts_suspension {
@@ -115,7 +115,7 @@ fn change(lifts_suspension: bool, resume: Option<(&str, &str, &str)>) -> Value {
     change
 }
 
-/// Returns why it was not resumed, and what to do.
+/// Returns why the schedule was not resumed, and what to do.
 fn refused(error: &CallError, lifts_triage: bool) -> String {
     match error {
         CallError::Refused(status) if lifts_triage && status.code == 403 => {
@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(Standing::of(&found), expected, "{state}");
         }
         assert_eq!(Standing::of(&schedule(&json!({}), &Value::Null)), None);
-        // Values of an earlier triage are lifted by naming the latest.
+        // To lift the values of an earlier triage, the latest one is named.
         let mut noted = schedule(&json!({}), &json!({"of": "a-2", "state": "Noted"}));
         noted.data["status"]["adjust"] = json!({"timeout": "1h"});
         assert_eq!(Standing::of(&noted).map(|it| (it.of, it.state)), Some(("a-2", TriageState::Adjusted)));

@@ -1,4 +1,4 @@
-//! `kubectl wfe schedule run | suspend`: what a person may ask of a schedule, by the rights of that person.
+//! `kubectl wfe schedule run | suspend`: changes to a schedule, with the caller's own permissions.
 
 use anyhow::{Result, bail};
 use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
@@ -13,10 +13,10 @@ use crate::cli::ClusterArgs;
 use crate::moment::shown;
 use crate::output::{line, output};
 
-/// How long the hint counts that asks for a run now (section 12.4).
+/// How long a hint to run now counts (section 12.4).
 const COUNTS_FOR: TimeDelta = TimeDelta::minutes(10);
 
-/// Asks for a run now: a hint.
+/// Asks for a run now: sets a hint.
 pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Result<bool> {
     let (schedules, namespace) = open(cluster).await?;
     let mut found = get(&schedules, &namespace, name).await?;
@@ -53,7 +53,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     Ok(true)
 }
 
-/// Says what a hint will do, by the operator's own reading and plan; or why it would do nothing.
+/// Predicts the effect of a hint with the operator's own code; or returns why it would have none.
 fn outlook(schedule: &DynamicObject, now: Time) -> Result<String, String> {
     let record = observe_schedule(schedule).ok_or("the API server sent an object without a uid")?;
     let schedule = record.schedule;
@@ -94,7 +94,7 @@ pub(super) async fn suspend(cluster: &ClusterArgs, name: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes to the schedule as it was read.
+/// Patches the schedule as it was read.
 async fn write(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<()> {
     if let Err(error) = patch(schedules, found, change).await {
         bail!("{} was not changed: {}", describe(found), said(&error));
@@ -102,17 +102,17 @@ async fn write(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &V
     Ok(())
 }
 
-/// Returns now, or the second in which the plan begins, where that is not over: up to it a hint has no effect.
+/// Returns now, or the second in which the plan begins if that is not over: until then a hint has no effect.
 fn begun(schedule: &DynamicObject, now: Time) -> Time {
     let planned_from = schedule.data.pointer("/status/plannedFrom").and_then(Value::as_str);
     let planned_from = planned_from.and_then(|text| text.parse::<Time>().ok());
-    // One that lies further ahead is of a clock that was wrong, and begins anew.
+    // A beginning further ahead comes from a wrong clock; the operator starts a new plan.
     planned_from.filter(|from| (now..now + TimeDelta::minutes(1)).contains(from)).unwrap_or(now)
 }
 
 fn hint(now: Time, reason: &str) -> Value {
     let shown = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-    // The next second: what lies in the past has no effect.
+    // The next second: a time in the past has no effect.
     let at = now.trunc_subsecs(0) + TimeDelta::seconds(1);
     json!({"nextRunAt": shown(at), "interval": null, "expiresAt": shown(at + COUNTS_FOR), "reason": reason})
 }

@@ -1,4 +1,4 @@
-//! Who goes before an execution, who goes before that one, and so on to what holds the first of them.
+//! The executions before an execution: each waits for the next, and something holds the last.
 
 use wfe_core::action::Decision;
 use wfe_core::ending::Skip;
@@ -7,10 +7,10 @@ use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
 use wfe_core::verdict::Verdict;
 
-/// How many links are followed: more than anybody reads.
+/// The limit of listed executions: more than a person reads.
 const MOST_LINKS: usize = 10;
 
-/// Follows the executions that stand before one, each at most once.
+/// Follows the executions before one, each at most once.
 pub(super) fn behind(target: &Target, decision: &Decision, id: &ExecutionId) -> Vec<String> {
     let mut seen = vec![id.clone()];
     let mut lines = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn behind(target: &Target, decision: &Decision, id: &ExecutionId) -> 
     lines
 }
 
-/// Returns the execution on the same target that one waits for, or is skipped for.
+/// Returns the execution on the same target that this one waits for, or is skipped for.
 fn before(decision: &Decision, id: &ExecutionId) -> Option<ExecutionId> {
     let waits = decision.waiting.iter().find(|(of, _)| of == id).and_then(|(_, waiting)| waiting.behind().cloned());
     let judged = decision.judged.iter().find(|(of, _)| of == id).map(|(_, judgement)| &judgement.verdict);
@@ -34,7 +34,7 @@ fn before(decision: &Decision, id: &ExecutionId) -> Option<ExecutionId> {
     }
 }
 
-/// Returns how an execution stands: what it waits for now, else what its status says.
+/// Describes the state of an execution: what it waits for now, otherwise its status.
 fn stands(target: &Target, decision: &Decision, id: &ExecutionId) -> String {
     let waiting = decision.waiting.iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting);
     let awaiting = decision.awaiting.iter().find(|(of, _)| of == id).map(|(_, awaiting)| awaiting);

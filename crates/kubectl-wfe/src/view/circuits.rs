@@ -1,4 +1,4 @@
-//! The circuits that an operator would see which starts now, with the turns that it would give.
+//! The circuits that an operator would see if it started now, with the turns that it would give.
 
 use anyhow::Result;
 use wfe_core::Time;
@@ -12,11 +12,11 @@ use wfe_view::index::{Index, Key, Kind};
 
 use super::{Lookout, Seen};
 
-/// The schedules that circuits hold though their slot is due, each with its circuit.
+/// The schedules with a due slot that circuits hold, each with its circuit.
 pub(crate) type HeldByCircuits = Vec<(ScheduleId, Fingerprint)>;
 
 impl Lookout {
-    /// Lists what the operator would list, for its circuits. Without the schedules, nobody has a turn.
+    /// Lists what the operator would list for its circuits. Without the schedules, no schedule has a turn.
     pub(crate) async fn look_at_circuits(&self) -> Result<Seen> {
         let (schedules, unread) = match self.list(Kind::Schedule).await {
             Ok(schedules) => (Some(schedules), None),
@@ -27,7 +27,7 @@ impl Lookout {
 }
 
 impl Seen {
-    /// Returns the circuits, with the turns that an operator would give which starts now.
+    /// Returns the circuits, with the turns that an operator would give if it started now.
     pub(crate) fn circuits(&self) -> &Circuits {
         self.index.circuits()
     }
@@ -51,7 +51,8 @@ impl Seen {
     }
 }
 
-/// Folds what has ended into circuits, and gives the turns to probe them: decisions say which schedules wait for one.
+/// Computes circuits from the ended executions, and gives the turns to probe them: decisions tell which schedules wait
+/// for one.
 pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
     index.rule_circuits(policy);
     index.settle_circuits(now);

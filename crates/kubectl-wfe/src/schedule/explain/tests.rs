@@ -10,12 +10,12 @@ fn at(time: &str) -> Time {
     time.parse().unwrap()
 }
 
-/// What is reported of the one schedule of a target at noon.
+/// Returns the report at noon on the one schedule of a target.
 fn reported(spec: &Value, status: &Value) -> Report {
     reported_beside(spec, status, None)
 }
 
-/// The same beside an execution on the target.
+/// The same with an execution on the target.
 fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> Report {
     let now = at("2026-01-02T12:00:00Z");
     let mut spec = spec.clone();
@@ -118,7 +118,7 @@ fn what_others_wrote_reaches_no_terminal_as_it_is() {
 
 #[test]
 fn a_late_slot_is_not_among_the_next_ones() {
-    // One schedule, twice: the status of a plan that stands has the revision of its spec.
+    // One schedule, twice: the status of a valid plan has the revision of its spec.
     let spec = json!({"interval": "1h", "startingDeadlineSeconds": 20});
     let mut schedule = {
         let object = json!({
@@ -135,7 +135,7 @@ fn a_late_slot_is_not_among_the_next_ones() {
     assert_eq!(next[..2], [at("2026-01-02T12:30:00Z"), at("2026-01-02T13:30:00Z")]);
 }
 
-/// The status of a plan that stands, with this of a triage.
+/// The status of a valid plan, with this triage.
 fn with_triage(spec: &Value, triage: &Value, adjust: &Value) -> Value {
     let template = json!({"spec": {
         "targetResource": "node/worker",

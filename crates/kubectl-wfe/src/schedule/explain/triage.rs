@@ -1,5 +1,5 @@
-//! What `kubectl wfe schedule explain` says of the latest triage, and of what it has changed. It judges nothing: the
-//! rows of the decision do.
+//! The text of `kubectl wfe schedule explain` about the latest triage and its changes. It judges nothing: the rows of
+//! the decision do.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use crate::output::line;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TriageSaid {
-    /// Its name: that of the failed child that it is about.
+    /// Its name: that of the failed child.
     of: String,
     at: String,
     analyst: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct TriageSaid {
     verdict: Option<&'static str>,
     why: Option<String>,
     fix: Option<String>,
-    /// What the analyst asked for and may not have, each with the reason.
+    /// The refused wishes of the analyst, each with the reason.
     refused: Vec<String>,
     /// The execution that analyses, as `namespace/name`.
     run: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Adjusted {
 }
 
 impl TriageSaid {
-    /// Reads what the status says.
+    /// Reads it from the status.
     pub(super) fn of(schedule: &Schedule) -> Option<Self> {
         let triage = schedule.status.triage.as_deref()?;
         let Triage { of, at, analyst, run, fingerprint, evidence: _, verdict, why, fix, refused, state } = triage;
@@ -82,7 +82,7 @@ impl TriageSaid {
 }
 
 impl Adjusted {
-    /// Reads what the status says.
+    /// Reads it from the status.
     pub(super) fn of(schedule: &Schedule) -> Option<Self> {
         let Adjust { interval, timeout, parameters } = schedule.status.adjust.as_deref()?;
         Some(Self {
