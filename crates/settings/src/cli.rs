@@ -136,7 +136,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Puts the policy of decisions together.
+    /// Combines the flags into the policy of decisions.
     ///
     /// # Errors
     /// Which flag contradicts another one.
@@ -146,7 +146,7 @@ impl RunArgs {
         Ok(policy)
     }
 
-    /// As [`RunArgs::policy`], for whoever wants to know all that is wrong with it.
+    /// As [`RunArgs::policy`], without checks: the caller reports all faults.
     pub(crate) fn unchecked_policy(&self) -> Policy {
         self.policy.over(&Policy {
             default_timeout: self.default_timeout,
@@ -159,7 +159,7 @@ impl RunArgs {
     }
 }
 
-/// The shortest duration that a deadline of the operator's may have: statuses hold whole seconds.
+/// The shortest deadline of the operator: statuses hold whole seconds.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 fn parse_namespace(text: &str) -> Result<String, String> {
@@ -170,7 +170,7 @@ fn parse_namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// The longest name that most objects can have.
+/// The longest name of most objects.
 const LONGEST_NAME: usize = 253;
 
 fn parse_name(text: &str) -> Result<String, String> {
@@ -186,7 +186,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     if duration >= SHORTEST { Ok(duration) } else { Err("must be at least 1s".to_owned()) }
 }
 
-/// The bounds that the CRD has for a spec's own time-out.
+/// The bounds of the CRD for the time-out of a spec.
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {

@@ -1,8 +1,8 @@
-//! What is in force: the flags, and over them the keys of the `ConfigMap` (section 14).
+//! The settings in force: the flags, and over them the keys of the `ConfigMap` (section 14).
 //!
-//! A key of the `ConfigMap` is the flag of that name, and is read as if it stood behind all others on the command line:
-//! so there is one way to read a value, one message where it is bad, and one order of precedence.
-//! Where the versions of the `ConfigMap` come from, and who shows what becomes of them, is not known here.
+//! A key of the `ConfigMap` is the flag of the same name, and is read like a last flag on the command line. So there is
+//! one parser for a value, one message about a bad value, and one order of precedence. This module does not read the
+//! cluster, and does not report.
 
 mod manifest;
 
@@ -25,21 +25,21 @@ use crate::table::{EXECUTION_NAMESPACE, keys};
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
                              service account and change its configuration";
 
-/// How long a value may be, in bytes: the longest that makes sense, a log filter, has some hundred.
+/// The limit of a value, in bytes: the longest useful value, a log filter, has some hundred.
 const LONGEST_VALUE: usize = 1024;
-/// How much of a value or of a key is shown, in characters.
+/// The limit of a shown value or key, in characters.
 pub const SHOWN: u32 = 64;
-/// How many unknown keys are named: a `ConfigMap` has room for tens of thousands.
+/// The limit of unknown keys in a message: a `ConfigMap` has room for tens of thousands.
 const NAMED: usize = 10;
 
-/// The version that is in force where there is no `ConfigMap`.
+/// The version without a `ConfigMap`.
 pub const NO_VERSION: &str = "none";
 
-/// The words of a command line, to be read again with the keys of a `ConfigMap` behind them.
+/// The words of the command line, which are read again together with the keys of a `ConfigMap`.
 #[derive(Clone, Debug)]
 pub struct Flags(Vec<OsString>);
 
-/// Which `ConfigMap` it is.
+/// The name of the `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The operator's own namespace.
@@ -48,37 +48,37 @@ pub struct Place {
     pub name: String,
 }
 
-/// What one version of the `ConfigMap` holds.
+/// The content of one version of the `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
     /// The uid of the object.
     pub uid: String,
     /// Its resourceVersion.
     pub version: String,
-    /// Its keys, with their texts, or what is wrong where one is none.
+    /// Its keys with their texts, or the fault of a value that is not a text.
     pub values: BTreeMap<String, Result<String, &'static str>>,
 }
 
-/// All that is in force, as one value that never changes.
+/// All settings in force, as one immutable value.
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// The resourceVersion of the `ConfigMap`, or [`NO_VERSION`].
     pub version: String,
-    /// The `ConfigMap`, where there is one.
+    /// The `ConfigMap`, if there is one.
     pub object: Option<ConfigObject>,
     /// The policy of decisions.
     pub policy: Policy,
-    /// What it holds for a spec that is silent.
+    /// The defaults of fields that a spec does not set.
     pub defaults: Defaults,
-    /// How much is logged: a filter, as `telemetry` reads it.
+    /// The log filter, as `telemetry` reads it.
     pub log_filter: String,
-    /// Each key with its value, and where that comes from.
+    /// Each key with its value and the source of the value.
     pub settings: Vec<Setting>,
-    /// What is odd about it, and keeps nothing from being in force.
+    /// Oddities that do not keep the settings from being in force.
     pub warnings: Vec<String>,
 }
 
-/// Which `ConfigMap` it is.
+/// The identity of the `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigObject {
     /// Its namespace.
@@ -94,16 +94,16 @@ pub struct ConfigObject {
 pub struct Setting {
     /// The key.
     pub key: &'static str,
-    /// The value, as somebody has written it.
+    /// The value as written.
     pub value: String,
-    /// Where it comes from.
+    /// The source of the value.
     pub source: Source,
 }
 
-/// Where a value comes from. A later one wins.
+/// The source of a value. A later one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody has set it.
+    /// The value is not set.
     Default,
     /// The environment variable of its flag.
     Environment,
@@ -113,26 +113,26 @@ pub enum Source {
     ConfigMap,
 }
 
-/// Why a version of the `ConfigMap` cannot be used: all that is wrong with it.
+/// Why a version of the `ConfigMap` is invalid: all its faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Refused {
     /// The resourceVersion of the `ConfigMap`.
     pub version: String,
-    /// What is wrong, key by key; at least one.
+    /// Its faults, key by key; at least one.
     pub problems: Vec<Problem>,
 }
 
-/// A value that cannot be used.
+/// An invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key.
     pub key: String,
-    /// The value, cut.
+    /// The value, cut to the limit.
     pub value: String,
-    /// Where it comes from: a contradiction may lie in a flag.
+    /// The source of the value: a contradiction may be caused by a flag.
     pub source: Source,
-    /// What is wrong with it.
+    /// The fault.
     pub why: String,
 }
 
@@ -149,30 +149,30 @@ impl Place {
 // === impl Flags ===
 
 impl Flags {
-    /// Takes the command line of this process.
+    /// Reads the command line of this process.
     #[must_use]
     pub fn of_process() -> Self {
         Self(std::env::args_os().collect())
     }
 
-    /// Takes the arguments that an operator is run with, without the words `wfe-operator run`.
+    /// Reads the arguments of an operator, without the words `wfe-operator run`.
     pub fn of_run(arguments: impl IntoIterator<Item = String>) -> Self {
         let words = ["wfe-operator", "run"].into_iter().map(OsString::from);
         Self(words.chain(arguments.into_iter().map(OsString::from)).collect())
     }
 
-    /// Reads the flags as they are without a `ConfigMap`.
+    /// Parses the flags without a `ConfigMap`.
     ///
     /// # Errors
-    /// Why they cannot be read.
+    /// Why they cannot be parsed.
     pub fn args(&self) -> Result<RunArgs, String> {
         self.parse(&[]).map(|(args, _)| args).map_err(|error| why(&error))
     }
 
-    /// Puts a version of the `ConfigMap` over the flags.
+    /// Combines the flags with a version of the `ConfigMap`.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All faults of the version.
     pub fn under(&self, place: &Place, document: Option<&Document>) -> Result<InForce, Refused> {
         let object = document.map(|document| ConfigObject {
             namespace: place.namespace.clone(),
@@ -215,7 +215,7 @@ impl Flags {
         })
     }
 
-    /// Reads each key for itself, so that all that are bad are told at once.
+    /// Reads each key alone, so that all faults are reported at once.
     fn read_keys<'a>(&self, document: &'a Document) -> Result<Vec<(&'static str, &'a str)>, Vec<Problem>> {
         let (mut values, mut problems) = (Vec::new(), Vec::new());
         for key in keys() {
@@ -239,7 +239,7 @@ impl Flags {
     fn parse(&self, keys: &[(&str, &str)]) -> Result<(RunArgs, ArgMatches), clap::Error> {
         let keys = keys.iter().map(|(key, value)| OsString::from(format!("--{key}={value}")));
         let words = self.0.iter().cloned().chain(keys);
-        // What comes later wins: the ConfigMap over flags. Variables come last, whatever the order.
+        // Later words win: the ConfigMap over flags. Variables have the least precedence.
         let mut matches = Cli::command().args_override_self(true).try_get_matches_from(words)?;
         let matches = matches.remove_subcommand().map(|(_, matches)| matches).unwrap_or_default();
         Ok((RunArgs::from_arg_matches(&matches)?, matches))
@@ -262,7 +262,7 @@ fn settings(matches: &ArgMatches, values: &[(&str, &str)]) -> Vec<Setting> {
     keys().map(setting).collect()
 }
 
-/// Says what clap has against a value, without its advice for command lines.
+/// Returns clap's error about a value, without its advice for command lines.
 fn why(error: &clap::Error) -> String {
     if let Some(source) = error.source() {
         return source.to_string();
@@ -279,7 +279,7 @@ fn contradiction(key: &'static str, why: &str, settings: &[Setting]) -> Problem 
     Problem::of((key, value), source, why)
 }
 
-/// Returns which keys do nothing.
+/// Returns a warning for each key without effect.
 fn warnings(document: &Document) -> Vec<String> {
     let is_known = |key: &str| keys().any(|known| known == key);
     let unknown = document.values.keys().filter(|key| !is_known(key)).map(|key| format!("{:?}", cut(key, SHOWN)));
@@ -297,7 +297,7 @@ fn warnings(document: &Document) -> Vec<String> {
 // === impl InForce ===
 
 impl InForce {
-    /// Keeps what is read at the start alone as it was then, and warns where that is not what is wanted now.
+    /// Keeps the values that are only read at the start, and warns if they differ from the present ones.
     pub fn keep_from(&mut self, start: &Self) {
         let wanted =
             std::mem::replace(&mut self.defaults.execution_namespace, start.defaults.execution_namespace.clone());
@@ -314,7 +314,7 @@ impl InForce {
         self.warnings.push(format!("{EXECUTION_NAMESPACE}: {wanted:?} takes a restart; until then it is {kept:?}"));
     }
 
-    /// Returns what is another value than before, as people read it.
+    /// Returns the changed values, as people read them.
     #[must_use]
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let changed = self.settings.iter().zip(&before.settings).filter(|(now, then)| now.value != then.value);
@@ -334,7 +334,7 @@ impl fmt::Display for Place {
 }
 
 impl Setting {
-    /// Returns where the value comes from, such as `environment WFE_PAUSED`.
+    /// Returns the source of the value, such as `environment WFE_PAUSED`.
     #[must_use]
     pub fn origin(&self) -> String {
         match self.source {

@@ -1,16 +1,16 @@
-//! What the flags of the log may hold: a format, and a level or a filter.
+//! The values of the log flags: a format, and a level or a filter.
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once. It also
-/// logs the whole body of an answer that it cannot read, and in that may be the values of parameters.
+/// kube logs each failed connection and each failed watch, without advice; the operator logs them once, with advice.
+/// kube also logs the whole body of an answer that it cannot read, which may contain values of parameters.
 const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
 
-/// How much can be logged.
+/// The levels of the log.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -19,11 +19,11 @@ pub enum LogFormat {
     Json,
 }
 
-/// Reads a log level: `error`, `warn`, `info`, `debug` or `trace` for the operator's own lines, or a full filter such
+/// Parses a log level: `error`, `warn`, `info`, `debug` or `trace` for the operator's own lines, or a full filter such
 /// as `warn,wfe_operator=debug,kube=debug`.
 ///
 /// # Errors
-/// When it is neither.
+/// If the text is neither.
 pub fn parse_level(text: &str) -> Result<String, String> {
     // A word that is no level would be the name of a target, and silence all others.
     let is_level = |directive: &str| LEVELS.contains(&directive.rsplit('=').next().unwrap_or_default());
@@ -32,7 +32,7 @@ pub fn parse_level(text: &str) -> Result<String, String> {
     }
     let filter = match text {
         "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
-        // Also under a filter for all of kube: only who names these targets sees them.
+        // This also holds under a filter for all of kube: only a filter with these very targets shows their lines.
         _ => format!("{KUBE_OFF},{text}"),
     };
     EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())

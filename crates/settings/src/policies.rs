@@ -1,7 +1,8 @@
-//! The admission policies that ship with the operator, and whether those of a cluster are the same.
+//! The shipped admission policies, and how those of a cluster differ.
 //!
-//! They say who may ask, clear, cancel, delete and change owners. Without them everybody may who can write the
-//! objects, so the operator and the plugin report when one is missing or was changed.
+//! The policies decide who may create, clear, cancel and delete executions and change their owners. Without them, every
+//! user with write access to the objects may do so. Therefore the operator and the plugin report a policy that is
+//! missing or changed.
 
 use std::sync::LazyLock;
 
@@ -34,20 +35,19 @@ const FILES: [(&str, &str); 13] = files![
     "workflow"
 ];
 
-/// What the API server puts in where a manifest says nothing. Whatever else is there and not in the manifest is a
-/// change.
+/// Defaults that the API server adds to a manifest. Any other field that the manifest lacks is a change.
 const DEFAULTS: [(&str, &str); 3] = [("matchPolicy", "Equivalent"), ("scope", "*"), ("failurePolicy", "Fail")];
 
-/// Names of service accounts: the chart writes that of its release into a policy.
+/// The prefix of service accounts: the chart writes the account of its release into a policy.
 const ACCOUNT: &str = "system:serviceaccount:";
-/// The account that no installation chooses: a policy that names another one does not refuse the garbage collector.
+/// The one account that no installation chooses: a policy that names another one does not admit the garbage collector.
 const COLLECTOR: &str = "kube-system:generic-garbage-collector";
 
-/// Where a namespace stands that an installation chooses: that of the parameters, and that of the runs.
+/// The paths of the namespaces that an installation chooses: of the parameters, and of the runs.
 const NAMESPACES: [&str; 2] =
     ["spec.paramRef.namespace", "spec.matchResources.namespaceSelector.matchLabels.kubernetes.io/metadata.name"];
 
-/// A policy that ships.
+/// A shipped policy.
 #[derive(Clone, Debug)]
 pub struct Shipped {
     /// The name of the policy, and of its binding.
@@ -56,7 +56,7 @@ pub struct Shipped {
     binding: Value,
 }
 
-/// Which of the two objects of a policy.
+/// One of the two objects of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// The `ValidatingAdmissionPolicy`.
@@ -78,7 +78,7 @@ impl Half {
         }
     }
 
-    /// Returns the resource, as requests name it.
+    /// Returns the plural name of the resource.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
@@ -88,20 +88,20 @@ impl Half {
     }
 }
 
-/// Returns the policies that ship.
+/// Returns the shipped policies.
 ///
 /// # Errors
-/// Never in a released build: the files are part of it, and a test reads them.
+/// Never in a released build: the files are compiled in, and a test reads them.
 pub fn shipped() -> Result<Vec<Shipped>> {
     FILES.iter().map(|(policy, binding)| Shipped::read(policy, binding)).collect()
 }
 
-/// Returns those that guard what a person sets on an execution: its clearance and its cancellation.
+/// Returns the policies for clearances and cancellations.
 #[must_use]
 pub fn guards() -> &'static [Shipped] {
     static GUARDS: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
         let is_guard = |it: &Shipped| ["cancellation.", "clearance."].iter().any(|kind| it.name.starts_with(kind));
-        // A test reads the files, so there is nothing to tell of here.
+        // A test reads the files, so there is no error to report here.
         shipped().unwrap_or_default().into_iter().filter(is_guard).collect()
     });
     &GUARDS
@@ -115,10 +115,10 @@ impl Shipped {
         Ok(Self { name, policy, binding })
     }
 
-    /// Returns where the spec of an object of a cluster differs from the one that ships, where it does.
+    /// Returns the first difference between the spec of an object in a cluster and the shipped one, if there is any.
     ///
-    /// Two values may differ, as the chart and the administrator of several releases choose them: the names of service
-    /// accounts, and the namespaces of parameters and runs in a binding.
+    /// Two kinds of values may differ, because the chart and the administrator of several releases choose them: the
+    /// names of service accounts, and the namespaces of parameters and runs in a binding.
     #[must_use]
     pub fn difference(&self, half: Half, spec: &Value) -> Option<String> {
         let shipped = match half {
@@ -154,7 +154,7 @@ fn difference(path: &str, shipped: &Value, found: &Value) -> Option<String> {
     differs.then(|| path.to_owned())
 }
 
-/// Returns whether a field that no manifest has says nothing: it is empty, or a default.
+/// Returns whether a field that the manifest lacks has no meaning: it is empty, or a default.
 fn is_default(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -165,7 +165,7 @@ fn is_default(key: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns an expression without the names of service accounts in it. The garbage collector keeps its name.
+/// Returns an expression without the names of service accounts. The garbage collector keeps its name.
 fn without_accounts(text: &str) -> String {
     let mut parts = text.split(ACCOUNT);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(list.split("', '").collect::<Vec<_>>(), known);
     }
 
-    /// A request to delete a collection has no name, and an expression that asks for it is an error.
+    /// A request to delete a collection has no name, and an expression that reads the name fails.
     #[test]
     fn no_policy_on_deletions_asks_for_the_name_of_the_request() {
         for Shipped { name, policy, .. } in shipped().unwrap() {

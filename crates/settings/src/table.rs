@@ -1,9 +1,9 @@
-//! The table of settings: what the definition of a flag does not say of the key of that name.
+//! The table of settings: what the definition of a flag does not tell about the key of the same name.
 //!
-//! A flag, its variable, its default, its help text and its parser stand once, in `cli`. From both, `make generate`
-//! writes every list of keys in the repository (the program `settings`).
+//! Each flag, its variable, default, help text and parser are defined once, in `cli`. From both, `make generate` writes
+//! every list of keys in the repository (the program `settings`).
 
-/// The one key that is read at the start alone: two execution namespaces would be two locks.
+/// The one key that is only read at the start: two execution namespaces would be two locks.
 pub const EXECUTION_NAMESPACE: &str = "execution-namespace";
 
 /// Every key of the `ConfigMap`, in the order in which they are shown.
@@ -38,13 +38,13 @@ pub const TABLE: &[Row] = &[
 pub struct Row {
     /// The key: the name of its flag without the dashes.
     pub key: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
     /// When a change takes effect.
     pub effect: Effect,
 }
 
-/// What the values of a key are.
+/// The kind of the values of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A duration that is not 0.
@@ -53,9 +53,9 @@ pub enum Kind {
     DurationOrOff,
     /// A whole number.
     Number {
-        /// The smallest one.
+        /// The minimum.
         min: u32,
-        /// The largest one.
+        /// The maximum.
         max: u32,
     },
     /// A number from 0 to 1.
@@ -64,18 +64,18 @@ pub enum Kind {
     Boolean,
     /// One of the values that the flag lists.
     Choice,
-    /// A level of the log, or a filter.
+    /// A log level or filter.
     LogFilter,
-    /// The name of an object. The chart makes this object and has another value for its name, so there it is no key.
+    /// The name of an object. The chart creates this object and has another value for its name, so it is no key there.
     ObjectName,
 }
 
 /// When the change of a value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// With the next decision.
+    /// At the next decision.
     AtOnce,
-    /// When the operator starts the next time.
+    /// At the next start of the operator.
     AtRestart,
 }
 

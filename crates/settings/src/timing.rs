@@ -1,21 +1,21 @@
-//! How long the terms of leader election are: values, and what must hold between them.
+//! The times of leader election, and the conditions between them.
 
 use std::time::Duration;
 
-/// The longest that a Lease may last: for so long nobody leads when a leader dies. A longer one, written by hand or
-/// by another program, is not waited for to its end.
+/// The longest Lease: for that long no replica leads after a leader dies. If a person or another program wrote a longer
+/// one, replicas do not wait for its end.
 pub const LONGEST: Duration = Duration::from_mins(5);
-/// How much longer the Lease must last than its holder writes: for what is on its way when the holder stops.
+/// The least time between the renew deadline and the end of the Lease: for writes in flight when the holder stops.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// How the Lease is held.
+/// The times of leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// For how long a record must not have changed before others take the Lease.
+    /// How long a record must be unchanged before other replicas take the Lease.
     pub duration: Duration,
-    /// For how long a leader goes on writing after the last renewal that it knows of, counted from when it asked.
+    /// How long a leader goes on writing after its last known renewal, counted from the request of that renewal.
     pub renew_deadline: Duration,
-    /// How often the Lease is renewed, or looked at; and how long one request may take.
+    /// How often the Lease is renewed or read, and the time-out of one request.
     pub retry_period: Duration,
 }
 

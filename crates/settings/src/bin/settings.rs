@@ -1,5 +1,5 @@
-//! Prints a file of the repository that lists the keys of the `ConfigMap`, with this list written anew: from the table
-//! of settings, and from the definitions of the flags. `make generate` keeps what it prints.
+//! Prints a file of the repository with its list of `ConfigMap` keys generated anew, from the table of settings and the
+//! definitions of the flags. `make generate` stores the output.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ struct Arguments {
     file: PathBuf,
 }
 
-/// Where the list is in a file: after one text, and before another one.
+/// The place of the list in a file: between two texts.
 struct Place {
     after: &'static str,
     before: &'static str,
@@ -32,7 +32,7 @@ const SCHEMA: Place = Place {
     before: "      }\n",
 };
 
-/// How wide a line of values.yaml is at the most.
+/// The maximal width of a line of values.yaml.
 const WIDTH: usize = 120;
 
 fn main() -> Result<()> {
@@ -51,7 +51,7 @@ fn main() -> Result<()> {
 }
 
 impl Place {
-    /// Replaces what is at this place.
+    /// Replaces the text at this place.
     fn fill(&self, text: &str, list: &str) -> Result<String> {
         let (head, rest) = text.split_once(self.after).with_context(|| format!("{:?} is missing", self.after))?;
         let rest = if self.before.is_empty() {
@@ -70,7 +70,7 @@ struct Setting {
     flag: Option<Arg>,
 }
 
-/// Returns every row with its flag, if this version has one.
+/// Returns every row with its flag, if this version has the flag.
 fn settings() -> Vec<Setting> {
     let command = Cli::command();
     let flags: Vec<&Arg> = command.find_subcommand("run").map(|run| run.get_arguments().collect()).unwrap_or_default();
@@ -79,12 +79,12 @@ fn settings() -> Vec<Setting> {
 }
 
 impl Setting {
-    /// Returns the default of the flag as it is written.
+    /// Returns the default of the flag as written.
     fn default(&self) -> Option<String> {
         Some(self.flag.as_ref()?.get_default_values().first()?.to_string_lossy().into_owned())
     }
 
-    /// Returns the values to choose from, with what each means.
+    /// Returns the values to choose from, each with its meaning.
     fn choices(&self) -> Vec<(String, String)> {
         let listed = self.flag.as_ref().filter(|_| self.row.kind == Kind::Choice).map(Arg::get_possible_values);
         let help = |value: &clap::builder::PossibleValue| value.get_help().map(ToString::to_string).unwrap_or_default();
@@ -110,7 +110,7 @@ fn book(settings: &[Setting]) -> String {
 fn marked(text: &str) -> String {
     let mark = |word: &str| {
         let name = word.trim_end_matches(['.', ',', ';', ':']);
-        // A key that is a word of English as well is left as it is.
+        // A key that is also an English word is left as it is.
         let is_key = name.contains('-') && TABLE.iter().any(|row| row.key == name);
         if is_key { format!("`{name}`{}", &word[name.len()..]) } else { word.to_owned() }
     };
@@ -133,7 +133,7 @@ fn sample(settings: &[Setting]) -> String {
     settings.iter().filter_map(line).collect()
 }
 
-/// Quotes what YAML would not read as a text.
+/// Quotes a value that YAML would not read as a text.
 fn yaml_text(value: &str) -> String {
     let is_text = value.parse::<f64>().is_err() && !matches!(value, "true" | "false" | "");
     if is_text { value.to_owned() } else { format!("\"{value}\"") }

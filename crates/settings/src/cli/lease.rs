@@ -70,7 +70,7 @@ fn parse_lease_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// It goes into a header and into log lines.
+/// Parses the identity, which becomes part of a header and of log lines.
 fn parse_identity(text: &str) -> Result<String, String> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_legal) {

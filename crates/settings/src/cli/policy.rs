@@ -91,7 +91,7 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Puts these flags over a policy, whose other values stay.
+    /// Replaces the values of a policy that have flags; its other values stay.
     pub(super) fn over(&self, rest: &Policy) -> Policy {
         Policy {
             previous_execution_failed_scope: match self.previous_execution_failed_scope {

@@ -1,4 +1,4 @@
-//! Reads a `ConfigMap`: an object of the API server's, or a file that is to become one.
+//! Reads a `ConfigMap`: an object of the API server, or a file.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{Document, Place};
 
-/// What a version is called that no API server has seen.
+/// The version of a `ConfigMap` from a file.
 const OF_FILE: &str = "(file)";
 
 impl Document {
-    /// Reads an object of the API server's: what is in `data` is text there.
+    /// Reads an object of the API server, whose `data` holds texts only.
     #[must_use]
     pub fn of(object: ConfigMap) -> Self {
         let texts = object.data.unwrap_or_default().into_iter().map(|(key, text)| (key, Ok(text)));
@@ -24,10 +24,10 @@ impl Document {
         }
     }
 
-    /// Reads a file with the `ConfigMap` that the operator reads, and nothing or other objects beside it.
+    /// Reads the operator's `ConfigMap` from a file, which may contain other objects.
     ///
     /// # Errors
-    /// When there is none in it.
+    /// If the file does not contain it.
     pub fn of_yaml(text: &str, place: &Place) -> anyhow::Result<Self> {
         let objects: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| anyhow::anyhow!("not YAML: {error}"))?;

@@ -1,4 +1,4 @@
-//! The table against the flags.
+//! Compares the table with the flags.
 
 use std::collections::BTreeSet;
 
