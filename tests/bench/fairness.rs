@@ -84,7 +84,7 @@ async fn beside(
     shape: Shape,
     crowd: usize,
 ) -> Result<f64> {
-    // Whoever decides finds all of them undecided when it starts.
+    // The operator finds all of them undecided when it starts.
     let execution = |number| (format!("crowd-{number:05}"), shape.target(number));
     player::create_all(world, (0..crowd).map(execution)).await?;
     let observer = Observer::start(world).await?;

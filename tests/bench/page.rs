@@ -14,7 +14,7 @@ use crate::results::{Measure, Results};
 /// Where the page stands.
 const PAGE: &str = "docs/reference/benchmark.md";
 const COLORS: [&str; 2] = ["#1f77b4", "#ff7f0e"];
-/// Of one chart.
+/// The data of one chart.
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 230.0;
 

@@ -43,7 +43,7 @@ pub(crate) async fn clear(world: &World) -> Result<()> {
         api::watched(namespace, &execution).into_iter().take(5).map(|collection| collection.path).collect();
     collections.push(format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"));
     for path in collections {
-        // Nobody is there to let a pod go.
+        // No kubelet runs that could end the grace period of a pod.
         let answer = api::send(&client, "DELETE", &format!("{path}?gracePeriodSeconds=0"), "", String::new()).await?;
         ensure!(answer.code == 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
     }

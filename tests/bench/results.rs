@@ -44,7 +44,7 @@ pub(crate) struct Results {
     pub(crate) quick: bool,
     /// What it ran on.
     pub(crate) machine: BTreeMap<String, String>,
-    /// Of what was measured and what it was measured with.
+    /// The versions of the measured program and of the tools.
     pub(crate) versions: BTreeMap<String, String>,
     /// By name, such as `throughput/ratio`.
     pub(crate) measures: BTreeMap<String, Measure>,

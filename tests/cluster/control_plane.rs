@@ -214,7 +214,7 @@ async fn a_killed_supervisor_takes_the_components_with_it() -> Result<()> {
         ensure!(Instant::now() < deadline, "left behind: {:?}", processes_of(control_plane.dir()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Nobody was left to remove it; a later start would.
+    // No process was left to remove it; a later start would.
     std::fs::remove_dir_all(control_plane.dir())?;
     Ok(())
 }

@@ -233,7 +233,7 @@ fn blocks_of(text: &str) -> Vec<Vec<String>> {
     blocks
 }
 
-/// Somebody who stands in the checkout and types what the pages say.
+/// A person in the checkout who types the commands of the pages.
 ///
 /// What the pages build is built already, and elsewhere; and `tkn` is not there, so its one command is done here.
 struct Reader {

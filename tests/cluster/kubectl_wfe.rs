@@ -29,7 +29,7 @@ const TARGET: &str = "payment/deployment/payment-api";
 const ROLES: [&str; 2] = ["wfe-explain", "wfe-clear"];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Somebody who uses the tool on the namespaces of a world.
+/// A person who uses the tool on the namespaces of a world.
 pub(crate) struct Caller<'w> {
     world: &'w World,
     kubeconfig: PathBuf,

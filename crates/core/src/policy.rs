@@ -17,7 +17,7 @@ pub struct Policy {
     pub retention: Duration,
     /// After how long a terminal execution without a value of its own is removed (section 3.1). None: never.
     pub ttl: Option<Duration>,
-    /// Whom an execution failure blocks (section 6, rule 2).
+    /// The scope of the block after an execution failure (section 6, rule 2).
     pub previous_execution_failed_scope: Scope,
     /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
     pub max_consecutive_failures: u32,

@@ -155,7 +155,7 @@ pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, ne
     past(uid, workflow, number, ExecutionState::Failed(failure(false, at_second, Some(next))))
 }
 
-/// Somebody has cleared it.
+/// A person has cleared it.
 pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
     let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded, unguarded: None };
     Execution { clearance: Some(Box::new(clearance)), ..execution }
@@ -166,7 +166,7 @@ pub(crate) fn unguarded(counts: bool) -> Unguarded {
     Unguarded { since: at(1), counts }
 }
 
-/// Somebody has cleared it, no status has recorded what that did, and the status says this of its policy.
+/// A person has cleared it, no status has recorded the effect, and the status says this of its policy.
 pub(crate) fn cleared_unguarded(execution: Execution, said: Option<bool>) -> Execution {
     let mut execution = cleared(execution, Recorded::Not);
     if let Some(clearance) = &mut execution.clearance {
@@ -258,7 +258,7 @@ pub(crate) fn to_stop(run: Run, second: i64) -> Run {
     Run { cancelled: true, stop: Some(Box::new(stop)), ..run }
 }
 
-/// Somebody has looked at it, and cannot tell whether it ran.
+/// The operator has examined it, and cannot tell whether it ran.
 pub(crate) fn looked(run: Run) -> Run {
     looked_at(run, 0, Started::Unknown(Doubt::TooMany))
 }

@@ -1,4 +1,4 @@
-//! Who wrote what: from the audit log, by the resourceVersion or the uid that was answered.
+//! The author of each write: from the audit log, by the resourceVersion or the uid of the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -47,7 +47,7 @@ pub struct Change {
 pub struct Request {
     /// Such as `create` or `patch`.
     pub verb: String,
-    /// Who asked.
+    /// The user who sent the request.
     pub user: String,
     /// API group; empty for the core one.
     pub group: String,

@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory as _, Parser, ValueEnum};
 /// The policy of all operators of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Policy {
-    /// Whom a workflow that failed half way blocked on its target.
+    /// The scope of the block by a workflow that failed half way.
     #[arg(long, value_name = "SCOPE", default_value = "Target")]
     pub previous_execution_failed_scope: Scope,
 
@@ -50,7 +50,7 @@ pub struct Policy {
     pub triage_max_per_hour: u32,
 }
 
-/// Whom an execution failure blocks.
+/// The scope of the block by an execution failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Scope {

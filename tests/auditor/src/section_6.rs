@@ -12,7 +12,7 @@ use crate::section_7::{in_a_row, next_allowed, quiet, whole};
 /// A rule that forbids an execution to run.
 pub(crate) struct Ban<'p, 'e> {
     pub(crate) rule: Rule,
-    /// The execution that is the reason. Of several successes that cool down equally long, each is.
+    /// The execution that is the reason. If several successes cool down equally long, each is.
     pub(crate) because: Vec<&'p Past<'e>>,
     /// When time alone lifts it, where it does.
     pub(crate) until: Option<Seconds>,
@@ -216,7 +216,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
         let same = completed.filter(|past| past.execution.workflow_id() == asks.workflow_id());
         let same = same.filter(|past| past.execution.child.is_none() || asks.child.is_none());
-        // Nobody knows when one is over whose end is not known.
+        // If the end of an execution is unknown, so is the end of its cooldown.
         let until = |past: &Past<'_>| past.ended.map(|ended| ended.saturating_add(cooldown));
         let is_hot = |past: &&Past<'_>| cooldown > 0 && until(past).is_none_or(|until| self.now < until);
         let hot: Vec<&Past<'e>> = same.filter(is_hot).collect();

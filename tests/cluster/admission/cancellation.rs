@@ -1,4 +1,4 @@
-//! Who may cancel, when, and how often.
+//! Which users may cancel, when, and how often.
 
 use anyhow::{Context as _, Result};
 use kube::api::{Patch, PatchParams, PostParams, ValidationDirective};

@@ -1,4 +1,4 @@
-//! Who may clear a target, when, and how often.
+//! Which users may clear a target, when, and how often.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt as _;

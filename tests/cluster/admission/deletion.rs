@@ -1,4 +1,4 @@
-//! Who may delete what blocks a target, and who may clear it where the target is.
+//! Which users may delete an execution that blocks a target, and which may clear it there.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Who may change the owners of executions and schedules, by which the garbage collector deletes them.
+//! Which users may change the owners of executions and schedules, by which the garbage collector deletes them.
 
 use anyhow::Result;
 use kube::Resource as _;

@@ -229,7 +229,7 @@ pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
 
 /// Checks the same of the policy `name` and of one field in it, whose last part would be misspelt as `wrong`.
 pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) -> Result<()> {
-    // Whoever may do what plays no part here.
+    // The permissions of the users do not matter here.
     let stage = Stage::new("clearance").await?;
     let shipped = fitting(&stage, name).await?;
     let parent = field.rsplit_once('.').context("a field has a parent")?.0;

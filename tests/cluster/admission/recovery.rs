@@ -1,4 +1,4 @@
-//! Who may create an execution as the recovery of another one, and who may delete what a recovery has repaired.
+//! Which users may create an execution as the recovery of another one, and which may delete a recovered failure.
 
 use anyhow::Result;
 use serde_json::{Value, json};

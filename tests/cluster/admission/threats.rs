@@ -10,7 +10,7 @@ use super::objects::report;
 
 const PAGE: &str = "docs/threat-model.md";
 
-/// Whom a refusal can send somebody to: who gives the right, or nobody; or what somebody can do alone.
+/// The person or group to which a refusal refers the user, or what the user can do alone.
 const WHOM: [&str; 7] = [
     "which an administrator ",
     "ask whoever runs the cluster",

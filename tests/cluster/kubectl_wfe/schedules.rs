@@ -16,7 +16,7 @@ use crate::schedules::{await_children, await_held, await_outcome, await_schedule
 /// May see, run, suspend and resume schedules.
 const EDITOR: &str = "wfe-edit";
 
-/// Somebody with this kubeconfig, in the namespace of a world.
+/// A person with this kubeconfig, in the namespace of a world.
 struct Person<'w> {
     world: &'w World,
     kubeconfig: PathBuf,

@@ -82,7 +82,7 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     world.await_wfe("healed", "blocks no more", |wfe| condition(wfe, "Blocked") == "False Recovered").await?;
     has(&answered(terminal, "y", 2).await?, &["it has changed since it was shown", "nothing was written"]);
     nothing_written("healed").await?;
-    // Whoever clears it all the same is told that it did nothing.
+    // A clearance of it has no effect, and the tool tells so.
     let clearance = Patch::Merge(json!({"spec": {"clearance": {"reason": "looked", "clearedBy": "admin"}}}));
     world.api(&wfe::resource(), world.namespace()).patch("healed", &PatchParams::default(), &clearance).await?;
     let is_recorded = |wfe: &Value| recorded(wfe) == (&Value::Null, "True NothingBlocked".to_owned());

@@ -13,7 +13,7 @@ use crate::expect::text;
 pub(super) const SECONDS: u64 = 180;
 const STEP: u64 = 4;
 const COLORS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b"];
-/// Of one plot.
+/// The data of one plot.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 185.0;
 

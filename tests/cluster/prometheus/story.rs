@@ -94,7 +94,7 @@ async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
     for name in ["again", "after", "rival-a", "rival-b", "rival-c"] {
         ends(name).await?;
     }
-    // Somebody looks at it a little later.
+    // A person examines it a little later.
     if let Some(earlier) = number.checked_sub(4).filter(|earlier| *earlier > 0) {
         clear(world, &format!("breaks-{earlier}"), "looked at it, all in order").await?;
     }

@@ -225,7 +225,7 @@ async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanw
     assert_eq!(wait_after_end(&analysing)?, TimeDelta::hours(2), "{analysing:#}");
     let run = text(&analysing["status"]["triage"]["run"]["name"]);
     world.await_running_step().await?;
-    // Nobody waits for it: the next failure comes and counts while it hangs.
+    // The schedule does not wait for it: the next failure counts while it hangs.
     hurry(&world, "hangs").await?;
     let second = await_failures(&world, "hangs", 2).await?;
     assert_eq!(

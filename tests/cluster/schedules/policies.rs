@@ -1,4 +1,4 @@
-//! Who may write a schedule, who may suspend one, and who may make its executions.
+//! Which users may write a schedule, suspend one, and create its executions.
 
 use anyhow::{Context as _, Result};
 use kube::api::ApiResource;
@@ -103,7 +103,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
     }
     let label = json!({"metadata": {"labels": {"seen": "yes"}}});
     expect(&mut failures, "a label", &[], stage.schedules.patch_as(ADVISOR, &name, label).await?);
-    // Who may, may; but not move the schedule to a target of others.
+    // A user with permission may do it, but may not move the schedule to a foreign target.
     for change in
         others.iter().filter(|it| it["cron"].is_null() && it.pointer("/template/spec/targetResource").is_none())
     {
@@ -220,7 +220,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
             &[("triage/workflowRef/containerDigest", json!(null))],
             "spec.triage.workflowRef.containerDigest: is required by require-digest of",
         ),
-        // Of several the first.
+        // If there are several, the first.
         (
             &[
                 ("triage/workflowRef/containerImage", json!("elsewhere.example/x:1")),

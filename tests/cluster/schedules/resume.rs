@@ -1,4 +1,4 @@
-//! Who may resume a schedule that a triage has paused or adjusted, when, and in whose name.
+//! Which users may resume a schedule that a triage has paused or adjusted, when, and in whose name.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};

@@ -17,19 +17,19 @@ pub enum Fault {
     Refused,
     /// Tekton writes the status of a pending run.
     Touch,
-    /// Somebody deletes an execution.
+    /// A user deletes an execution.
     Unmake,
-    /// Somebody makes an execution again, under the name of one that was deleted.
+    /// A user creates an execution again, under the name of a deleted one.
     Remake,
-    /// Somebody deletes a run.
+    /// A user deletes a run.
     Erase,
-    /// Somebody asks for the cancellation of an execution.
+    /// A user asks for the cancellation of an execution.
     Cancel,
     /// Pods are left when a run has ended.
     Linger,
     /// A watch of runs expires, and its operator lists them again.
     Relist,
-    /// Somebody releases a pending run, while nothing is under way.
+    /// A user releases a pending run, while no request is in flight.
     Poke,
 }
 

@@ -64,15 +64,15 @@ pub struct State {
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
-    /// Somebody makes the next execution.
+    /// A user creates the next execution.
     Make,
-    /// Somebody makes an execution again, under this name.
+    /// A user creates an execution again, under this name.
     Remake(u8),
-    /// Somebody deletes an execution.
+    /// A user deletes an execution.
     Unmake(ExecutionId),
-    /// Somebody deletes a run.
+    /// A user deletes a run.
     Erase(RunUid),
-    /// Somebody asks for the cancellation of an execution.
+    /// A user asks for the cancellation of an execution.
     AskToCancel(ExecutionId),
     /// Tekton writes the status of a pending run.
     Touch(RunUid),
@@ -80,7 +80,7 @@ pub enum Move {
     End(RunUid, End),
     /// Tekton finishes a run, and something of it is left.
     EndInPart(RunUid, End),
-    /// Somebody releases a pending run.
+    /// A user releases a pending run.
     Poke(RunUid),
     /// The last of what a run has left behind ends.
     Drain(RunUid),

@@ -14,7 +14,7 @@ use crate::service::FakeApi;
 use schedules::Schedules;
 pub use schedules::schedules_in;
 
-/// Who they are for the API server.
+/// Their user names for the API server.
 pub(crate) const PERSON: &str = "alice@example.com";
 /// The registry of bundles, where a plan names none.
 const REGISTRY: &str = "registry.test";
@@ -25,7 +25,7 @@ const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
 /// A finalizer that nobody in the cluster knows.
 const FINALIZER: &str = "example.com/archive";
 
-/// Somebody with every right.
+/// A user with every permission.
 pub struct People {
     api: FakeApi,
     clock: Clock,

@@ -25,7 +25,7 @@ pub struct Play {
     pub service_account: Option<&'static str>,
     /// Time-outs that only a plain PipelineRun can have: an execution has one, for the whole run.
     pub plain_timeouts: Option<Value>,
-    /// Of what the namespace of the runs may hold none.
+    /// The kind of object of which a quota allows none in the namespace of the runs.
     quota: Option<Full>,
     /// The namespace of the runs takes only pods that are harmless.
     restricted: bool,
@@ -51,7 +51,7 @@ pub enum End {
     Refused,
 }
 
-/// Of what a quota leaves no room for a single one.
+/// A kind of object of which a quota allows none.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Full {
     Runs,

@@ -1,4 +1,4 @@
-//! Who meddles with a run while it is played, and when.
+//! The interventions into a run while it is played, and their times.
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 pub struct AuditEntry {
     /// Such as `create`, `patch`, `list`, `watch`.
     pub verb: String,
-    /// Who asked.
+    /// The user who sent the request.
     pub user: String,
     /// The client program's description of itself.
     pub user_agent: String,

@@ -26,11 +26,11 @@ pub struct ControlPlane {
     keeper: Arc<Keeper>,
 }
 
-/// Who keeps what a control plane is made of.
+/// The owner of the processes and files of a control plane.
 #[derive(Debug)]
 enum Keeper {
     Supervisor(Mutex<Supervisor>),
-    /// Nobody of ours; the directory goes with it.
+    /// It was given, so no process of ours owns it; the directory is removed with this.
     Given {
         _dir: GivenDir,
     },

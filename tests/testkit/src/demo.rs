@@ -68,7 +68,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Who plays, in the order in which they leave.
+/// The participants, in the order in which they leave.
 struct Cast {
     operator: Operator,
     stage: Stage,

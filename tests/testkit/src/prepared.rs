@@ -70,7 +70,7 @@ async fn make(place: &Place, target: &Path) -> Result<()> {
     if target.exists() {
         return Ok(());
     }
-    // Nobody else makes one now: an earlier attempt that was killed may have left its directory.
+    // No other process makes one now: an earlier attempt that was killed may have left its directory.
     let temporary = target.with_extension("new");
     drop(fs::remove_dir_all(&temporary));
     let mut stack = Stack::new(place.create_for_copy(temporary.clone())?);

@@ -39,7 +39,7 @@ pub fn exec(parent: u32, program: &OsStr, args: &[std::ffi::OsString]) -> Result
     // The parent may have ended before the line above.
     let now = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if i64::from(now) != i64::from(parent) {
-        // Nobody is left to be told.
+        // No receiver is left.
         return Ok(());
     }
     let error = Command::new(program).args(args).exec();

@@ -31,7 +31,7 @@ pub enum Tekton {
 pub enum Audit {
     /// Writes of our kinds with what was asked and answered: what the auditor reads.
     Bodies,
-    /// Who asked for what, and nothing more: where it is measured, bodies would be most of the work.
+    /// The users and requests, without bodies: in a measurement, bodies would be most of the work.
     Counts,
 }
 

@@ -62,7 +62,7 @@ pub async fn serve(options: Options) -> Result<()> {
     let witness = Witness::begin()?;
     let started = tokio::select! {
         started = stack::start(&assets, options) => started,
-        // Nobody waits for the answer; the children go with this process.
+        // No process waits for the answer; the children end with this process.
         () = stop.wait() => return Ok(()),
         () = end_of(&mut input) => return Ok(()),
     };

@@ -18,7 +18,7 @@ use crate::target::OwnerRead;
 use crate::waiting::Waiting;
 
 impl Check<'_> {
-    /// Of these four there is one for an execution in one decision.
+    /// A decision takes at most one of these four steps for an execution.
     pub(super) fn steps_of_attempts(&mut self, decision: &Decision) {
         for (uid, execution) in self.target.executions.iter().filter(|(_, it)| it.retry.is_some()) {
             let steps = decision.actions.iter().filter(|action| match action {

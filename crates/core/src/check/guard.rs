@@ -67,8 +67,8 @@ pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
     guard != Guard::Unknown && !counts(cancellation.unguarded, guard)
 }
 
-/// While the policies are in force everything counts; else, what a status says to count. Whoever does not look goes by
-/// the status.
+/// While the policies are in force everything counts; otherwise, only what the status reports as counting. Without a
+/// check of the policies, the status decides.
 fn counts(said: Option<Unguarded>, guard: Guard) -> bool {
     match guard {
         Guard::InForce => true,

@@ -52,7 +52,7 @@ impl Check<'_> {
         self.expect("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
     }
 
-    /// Who blocks is told, whether or not somebody asks for a turn, and in the status too.
+    /// The blocks of a target are reported, whether or not an execution asks for a turn, and also in the status.
     pub(super) fn standing(&mut self, decision: &Decision) {
         let row = self.record.counted(self.now).len();
         let counted = decision.standing.consecutive_failures;

@@ -1,5 +1,5 @@
-//! Applies a judgement (section 13.4): the only place that gives a verdict an effect. Whatever an analyst is tricked
-//! into, it pauses its own schedule, or changes values that the schedule lists; everything else is advice.
+//! Applies a judgement (section 13.4): the only place that gives a verdict an effect. Even a deceived analyst can only
+//! pause its own schedule, or change values that the schedule lists; everything else is advice.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

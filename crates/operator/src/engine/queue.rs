@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), Some("a"));
     }
 
-    /// Whoever asks for many keys at once gets one of them a turn, and another's single key comes second.
+    /// A namespace that asks for many keys at once gets one of them a turn, so the single key of another comes second.
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_take_turns() {
         let mut queue = queue();

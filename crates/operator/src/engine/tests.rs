@@ -19,7 +19,7 @@ use crate::perform::PerformError;
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     let metrics = Metrics::new().unwrap();
     let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
-    // Nobody listens on the port for nothing: every request fails at once.
+    // No server listens on port 1: every request fails at once.
     let config = Config::new("http://127.0.0.1:1".parse().unwrap());
     let cluster = Cluster::connect(config, "runs", leadership.clone(), metrics.clone(), hearing.clone()).unwrap();
     let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", "runs");

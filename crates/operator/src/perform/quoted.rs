@@ -134,7 +134,7 @@ mod tests {
         for unknown in [Answer::found(another), Answer::refused(404, "NotFound"), Answer::refused(503, "Unavailable")] {
             assert_eq!(shown(403, Quoted::Execution(&execution), unknown).await, (hidden(403), 1));
         }
-        // Who is busy is not asked for more.
+        // A busy API server gets no further request.
         assert_eq!(shown(429, Quoted::Run(&run), Answer::found(of_run)).await, (hidden(429), 0));
     }
 

@@ -90,7 +90,7 @@ impl Performer {
     async fn name_taken(&self, creation: &Creation, rendered: &DynamicObject) -> Result<Vec<Learned>> {
         let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
-            // Whoever owns it, the watch delivers it, and the next decision sees it.
+            // The watch delivers the run, whatever its owner, and the next decision sees it.
             Some(found) if observe_run(&found.metadata, &found.data, Order(0)).is_some() => {
                 Ok(expect_object(Kind::Run, &found))
             }

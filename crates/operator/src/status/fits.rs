@@ -1,5 +1,5 @@
-//! Whatever happened, the status that says so fits the CRD's schema: a status that the API server refuses would never
-//! be written. The rules over several fields are checked on the real API server.
+//! Every status fits the CRD's schema: a status that the API server refuses would never be written. The rules over
+//! several fields are checked on the real API server.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -119,7 +119,7 @@ fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execut
         || text(conflict, "/startedAt").is_some_and(|named| Some(named) != started)
 }
 
-/// Somebody made an execution name a run that is not ours, whose life nobody follows: that it held the target may be.
+/// The status of an execution names a run that is not ours, whose life no watch follows: it may have held the target.
 fn held_foreign(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>, name: &str) -> bool {
     let history = &evidence.history;
     history.executions.values().any(|other| {

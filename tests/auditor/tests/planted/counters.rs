@@ -13,7 +13,7 @@ fn clean() -> Vec<String> {
     Vec::new()
 }
 
-/// What is found of the counters. Who runs when is told elsewhere.
+/// The findings about counters. Other stories judge which execution runs when.
 fn found(story: &Story) -> Vec<String> {
     story.found().into_iter().filter(|one| one == "8 counter" || one == "8 next-allowed").collect()
 }

@@ -121,7 +121,7 @@ fn what_a_person_writes_is_not_held_against_the_operator() {
     let mut story = completed();
     story.write_by(PERSON, "one", &json!({"phase": "Running"}));
     assert_eq!(story.found(), Vec::<String>::new());
-    // Nobody knows who wrote it.
+    // The author of the write is unknown.
     story.requests.pop();
     assert_eq!(story.found(), ["3 phase"]);
 }

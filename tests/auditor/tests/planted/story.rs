@@ -141,7 +141,7 @@ impl Story {
         });
     }
 
-    /// Somebody makes an object.
+    /// A user creates an object.
     pub(crate) fn add(&mut self, user: &str, mut object: Value, uid: &str) {
         let sent = object.clone();
         let version = self.next();
@@ -154,7 +154,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// Somebody changes an object; `sent` is what the audit log says was sent.
+    /// A user changes an object; `sent` is the body in the audit log.
     pub(crate) fn change(&mut self, user: &str, uid: &str, sub: &str, sent: Value, how: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects[uid].clone();
@@ -169,7 +169,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// Somebody deletes an object.
+    /// A user deletes an object.
     pub(crate) fn remove(&mut self, user: &str, uid: &str, preconditions: &Value) {
         let version = self.next();
         let mut object = self.objects.remove(uid).unwrap();

@@ -71,7 +71,7 @@ fn pending_run(view: &View, execution: &Execution) -> Option<Run> {
     view.runs.iter().map(|seen| seen.run).find(|run| own(run) && run.number > execution.sequence)
 }
 
-/// Whatever is pending and not committed to is taken for left over, where its owner is Running.
+/// Every pending run without a commit counts as left over, if its owner is Running.
 fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
     for execution in view.executions.iter().filter(|execution| execution.waits) {
         let Some(Run { uid: run, number, version, .. }) = pending_run(view, execution) else { continue };
@@ -79,7 +79,7 @@ fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
     }
 }
 
-/// Nobody who has a pending run is skipped for somebody who waits for the next attempt.
+/// An execution with a pending run is never skipped for one that waits for its next attempt.
 fn spare_rivals_with_runs(view: &View, steps: &mut Vec<Step>) {
     let has_run = |id: ExecutionId| {
         view.runs.iter().any(|seen| seen.run.owner == Some(id) && seen.run.progress == Progress::Pending)

@@ -10,7 +10,7 @@ use super::stories::{Change, Story, StoryError, as_time, name_of, story, uid};
 /// Why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Somebody has asked for it in `spec.status`.
+    /// A user has asked for it in `spec.status`.
     Asked,
     /// The time of `spec.timeouts.pipeline` is over.
     TimedOut,

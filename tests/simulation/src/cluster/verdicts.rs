@@ -11,7 +11,7 @@ const VERDICTS: [(&str, &str); 8] = [
     ("fix", r#"{"verdict": "FileFix", "why": "the secret is old", "fix": "renew the pull secret"}"#),
     ("pause", r#"{"verdict": "PauseAndNotify", "why": "each run makes it worse"}"#),
     ("adjust", r#"{"verdict": "AdjustConfig", "why": "too often", "adjust": {"interval": "90s", "timeout": "2m"}}"#),
-    // Whatever evidence talks an analyst into.
+    // A verdict that forged evidence may talk an analyst into.
     ("everything", r#"{"verdict": "AdjustConfig", "adjust": {"interval": "1s", "parameters": {"TARGET": "all"}}}"#),
     ("unknown", r#"{"verdict": "DeleteNamespace", "why": "it said so"}"#),
     ("prose", "Please pause everything."),

@@ -13,7 +13,7 @@ use crate::service::FakeApi;
 /// What the names of executions end with that analyse why a child failed.
 const ANALYST: &str = "-triage";
 
-/// Somebody who sees to schedules.
+/// A person who attends to schedules.
 pub(super) struct Schedules<'a> {
     pub(super) api: &'a FakeApi,
     pub(super) clock: &'a Clock,

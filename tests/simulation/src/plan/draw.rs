@@ -199,7 +199,7 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
         }
         plan.acts.push(Act { at: created + after, what: deed });
     }
-    // Somebody sees to failures, later.
+    // A person attends to failures, later.
     for (name, created) in names {
         if chance.u8(0..4) == 0 {
             plan.acts.push(Act { at: created + chance.u64(10 * SECOND..4 * MINUTE), what: Deed::Clear(name.clone()) });

@@ -17,7 +17,7 @@ pub const USER: &str = "x-remote-user";
 pub struct Entry {
     /// Such as `create` or `patch`.
     pub verb: &'static str,
-    /// Who asked: the header [`USER`].
+    /// The user who sent the request: the header [`USER`].
     pub user: String,
     /// API group; empty for the core.
     pub group: String,

@@ -43,7 +43,7 @@ impl Gate {
 
     /// Lets the request, or its answer, pass.
     pub fn open(self) {
-        // Nobody listens when the proxy is gone.
+        // The receiver is gone with the proxy.
         let _ = self.verdict.send(());
     }
 

@@ -69,7 +69,7 @@ async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: A
             // A task of its own: what was read is carried out, also when the connection is closed meanwhile.
             let (end, ended) = oneshot::channel();
             tokio::spawn(async move {
-                // Nobody listens when the connection has been closed.
+                // The receiver is gone when the connection was closed.
                 drop(end.send(handle(&parts, body, &upstream, shared).await));
             });
             match ended.await {
@@ -82,7 +82,7 @@ async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: A
     });
     let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // Whoever closed it knows why.
+        // The side that closed it knows why.
         _ = serving => {}
         _ = cuts.changed() => {}
     }

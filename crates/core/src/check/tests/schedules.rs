@@ -118,7 +118,7 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
     ]
 }
 
-/// Of what a status says.
+/// Mistakes in what a status reports.
 fn blunders_of_saying() -> Vec<(&'static str, Target, Mistake)> {
     let with = |change: fn(&mut Schedule)| {
         let mut schedule = schedule("s");

@@ -250,7 +250,7 @@ fn a_run_that_was_deleted_before_it_was_released_never_started() {
         assert_eq!((&failure.started, failure.was_execution_failure()), (&never(), false), "{case}");
         assert_eq!(failure.charge.consecutive_failures, 1, "{case}: it counts, and blocks nobody");
     }
-    // Whatever says that something ran is believed.
+    // Every sign that something ran is believed.
     let shown = |mut execution: Execution| {
         execution.run_shown.proof = Some(Box::new(proof()));
         execution

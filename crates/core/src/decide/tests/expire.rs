@@ -27,7 +27,7 @@ fn skipped(uid: &str, at_second: i64) -> Execution {
     expiring(execution(uid, ExecutionState::Skipped { completed_at: Some(at(at_second)) }))
 }
 
-/// Who is removed at a second, and when it is looked at again.
+/// Returns the executions that are removed at this second, and the next wake-up.
 fn removed_at(second: i64, executions: Vec<Execution>) -> (Vec<String>, Option<Time>) {
     removed(&target(executions, vec![]), &Policy::default(), at(second))
 }

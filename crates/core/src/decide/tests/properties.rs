@@ -83,8 +83,8 @@ proptest! {
         share in 0.0..1.0_f64,
     ) {
             let before = answer(&target, &policy, at(NOW));
-            // Who makes a child is looked at again when that is there, whatever has passed by then; what a wrong clock
-            // said becomes right when its time comes; and a triage that begins says when.
+            // A schedule that makes a child is decided on again when the child exists, whatever has elapsed by then; a
+            // wrong clock's time becomes right when it comes; and a triage that begins records its time.
             if before.4.iter().any(|(row, ..)| ["1 plan", "4 triage", "10 otherwise"].contains(row)) {
                 return Ok(());
             }

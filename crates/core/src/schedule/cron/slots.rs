@@ -11,7 +11,7 @@ use chrono_tz::{GapInfo, Tz};
 
 use crate::Time;
 
-/// Nobody asks how many more slots were missed.
+/// The exact number of further missed slots helps no reader.
 const MOST: u32 = 100;
 
 /// No slot lies before 1970.

@@ -142,7 +142,7 @@ async fn a_target_has_drained_of_all_where_each_kind_was_listed_and_nothing_is_u
         (vec![pod("u-1", "node/a", &done), pod("u-2", "node/a", &json!({"phase": "Failed"}))], "holds"),
         (vec![pod("u-1", "node/a", &running)], "refuted"),
         (vec![pod("u-2", "node/a", &running)], "refuted"),
-        // Whatever its status is, it is not known to be finished.
+        // With any such status, the pod is not known to be finished.
         (vec![pod("u-1", "node/a", &json!(null))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": 7}))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": "Odd"}))], "refuted"),

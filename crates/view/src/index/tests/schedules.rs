@@ -299,7 +299,7 @@ fn a_watch_of_schedules_that_fails_blinds_their_schedules_until_it_is_heard_agai
     apply(&mut index, [schedule("s", 4, TARGET, RECORDED), Delivery::ListEnds(Kind::Schedule)]);
     assert!(!blind(&index));
     assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Keep::Expendable, Keep::Own]);
-    // Who is silent stays so after a list that was complete just before.
+    // A silent watch stays silent after a list that was complete just before.
     index.hear_schedules(false);
     apply(&mut index, [Delivery::ListBegins(Kind::Schedule), schedule("s", 4, TARGET, RECORDED)]);
     apply(&mut index, [Delivery::ListEnds(Kind::Schedule)]);

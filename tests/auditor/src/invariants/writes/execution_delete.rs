@@ -11,7 +11,7 @@ use crate::report::Moment;
 
 /// A removal names the execution by uid, and the version in which it was over.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
-    // Of what was refused outright the log has no body.
+    // The log has no body of a request that was refused outright.
     if request.request.is_null() && !(request.succeeded() && request.has_bodies()) {
         return None;
     }

@@ -22,7 +22,7 @@ fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let history = &evidence.history;
     let precondition = |name: &str| text(&request.request, &format!("/preconditions/{name}"));
-    // Of what was refused outright the log has no body.
+    // The log has no body of a request that was refused outright.
     if request.request.is_null() && !(request.succeeded() && request.has_bodies()) {
         return None;
     }

@@ -9,7 +9,7 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_
 /// What happens to a schedule and its children.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Somebody makes the child of the next slot, be one at work or not.
+    /// Another writer makes the child of the next slot, whether or not one is at work.
     Make,
     /// A child ends: which of those at work, and how.
     End(usize, Outcome),
