@@ -102,7 +102,7 @@ golden: versions-rust assets assets-helm bins ## Write anew what the chart rende
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: check-format check-comments check-files check-commits check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
+check: check-format check-comments check-prose check-files check-commits check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
 	@echo "check: all is well"
 
 .PHONY: check-format
@@ -112,6 +112,14 @@ check-format: versions-rust
 .PHONY: check-comments
 check-comments:
 	@.ci/timed $@ .ci/check-comments
+
+.PHONY: check-prose
+check-prose:
+	@.ci/timed $@ .ci/prose check
+
+.PHONY: sample-prose
+sample-prose: ## Print sentences of pages and comments to judge, drawn with SEED=n
+	@.ci/prose sample $(or $(SEED),1)
 
 .PHONY: check-files
 check-files:
