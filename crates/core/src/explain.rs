@@ -43,7 +43,7 @@ impl Finding {
         Self::Passes { because: because.into(), until: None }
     }
 
-    /// Returns the first moment at which time alone changes it.
+    /// Returns when the verdict changes without any event.
     #[must_use]
     pub fn until(&self) -> Option<Time> {
         match self {

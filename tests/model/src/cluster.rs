@@ -1,6 +1,6 @@
 //! The API server's objects with uids and versions, the order of events, and what happens to them from outside.
 //!
-//! It also keeps what nobody in the cluster remembers: the true history, by which every write is judged.
+//! It also keeps the true history, which no part of the cluster remembers, and judges every write by it.
 
 mod truth;
 

@@ -59,7 +59,7 @@ impl<'w> OperatorBuilder<'w> {
             .arg("--leader-elect", "false")
     }
 
-    /// Makes it another binary than that of this workspace.
+    /// Runs this binary in place of the one of this workspace.
     pub fn program(mut self, path: &Path) -> Self {
         self.program = Some(path.to_owned());
         self

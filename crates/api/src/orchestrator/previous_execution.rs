@@ -41,7 +41,7 @@ pub struct ExecutionFailure {
     pub failed_step_name: String,
     /// Class of the failure.
     pub reason: FailureReason,
-    /// What happened, in the words of whoever reported it.
+    /// The message of the failure, as reported.
     pub message: String,
     /// Exit code of the failed container. Absent where no container really exited.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -121,7 +121,7 @@ pub(super) fn max_not_below_interval() -> Rule {
     )
 }
 
-/// Demands that the clamps of a cron expression do not cross. Those of an interval cannot, by the other rules.
+/// Requires that the clamps of a cron expression do not cross. The other rules already prevent it for an interval.
 pub(super) fn clamps_of_cron() -> Rule {
     let malformed = |field: &str| format!("(has(self.{field}) && !{})", well_formed(field));
     let given = |field: &str, absent: &str| format!("duration(has(self.{field}) ? self.{field} : '{absent}')");

@@ -112,7 +112,7 @@ impl<'a> Check<'a> {
         self.expect("5", highest.max(known).is_none_or(|highest| highest < number), || {
             format!("number {number} again")
         });
-        // A pending run that is left of an earlier attempt is nothing that it could commit to any more.
+        // A pending run that an earlier attempt left cannot be committed to any more.
         let again = self.execution(execution).is_some_and(Execution::started_once);
         let is_left = |run: &Run| again && run.is_pending() && run.is_owned_by(execution);
         let mut runs = self.target.runs.values().filter(|run| run.owner != Owner::Nobody && !is_left(run));

@@ -284,7 +284,7 @@ fn any_owner_read() -> impl Strategy<Value = Elsewhere> {
         .prop_map(|(found, second)| Elsewhere { at: at(second), found })
 }
 
-/// Any view, about as much of it about what runs as about what was.
+/// Any view: about half of it is about running executions, and half about ended ones.
 pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));

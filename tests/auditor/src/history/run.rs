@@ -52,7 +52,7 @@ pub(crate) struct Run<'a> {
     pub(crate) finished: Option<Moment>,
     /// Whether it is done and succeeded.
     pub(crate) succeeded: bool,
-    /// When its deletion began. Somebody's finalizer may hold it after that.
+    /// When its deletion began. A foreign finalizer may hold it after that.
     deleting: Option<Moment>,
     pub(crate) gone: Option<Moment>,
     /// What became of all that was made from it.

@@ -44,8 +44,8 @@ fn one_of_attempt(execution: &Execution<'_>, run: &Run<'_>, released: usize) -> 
     let at = run.released?;
     let is_committed = execution.commits.iter().any(|commit| commit.run == run.object.uid);
     if !is_committed && (released == 1 || waits(execution.last())) {
-        // Somebody let it go past the operator, which is yet to commit to it. Of a commit that never comes other
-        // invariants tell.
+        // The run was released past the operator, which has not committed to it yet. Other invariants judge a commit
+        // that never comes.
         return None;
     }
     let of_run: Vec<usize> = (0..)

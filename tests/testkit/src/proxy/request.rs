@@ -74,7 +74,7 @@ pub struct Request {
     pub name: String,
     /// Path and query.
     pub uri: String,
-    /// What it carries, if that is JSON.
+    /// The body, if it is JSON.
     pub body: Arc<Value>,
 }
 

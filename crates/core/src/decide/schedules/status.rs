@@ -164,7 +164,7 @@ impl<'a> Case<'a> {
             let again = last.again && last.slot == slot;
             return Named { again, phase: status.phase, last_missed: status.last_missed };
         }
-        // As it was when the child was made.
+        // The phase as it was when the child was made.
         let planned = schedule.next_run(slot).filter(|next| next.planned.at == slot);
         let phase = schedule.plan_by(status).and_then(|plan| phase_after(&plan, schedule.past(slot), slot));
         Named {

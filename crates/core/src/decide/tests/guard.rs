@@ -53,7 +53,7 @@ fn an_execution_waits_while_it_is_not_known_whether_a_clearance_counts() {
     let open = with(Guard::Unknown, None, vec![]);
     assert_eq!(actions(&open), []);
     assert_eq!(waiting(&open), vec![("a".to_owned(), Waiting::Guard)]);
-    // At the look of its own run too, which stays.
+    // The same holds while the execution has a pending run, which is kept.
     assert_eq!(actions(&with(Guard::Unknown, None, vec![run(2, "a", Progress::Pending)])), []);
     let counts = actions(&with(Guard::InForce, Some(false), vec![]));
     assert!(counts.contains(&create("a", 2)), "{counts:?}");

@@ -26,7 +26,7 @@ fn row(decision: &Decision) -> &'static str {
     decision.schedules.first().and_then(|(_, judgement)| judgement.asked.last()).map_or("none", |(row, _)| *row)
 }
 
-/// The one write that a decision is to consist of.
+/// Returns the one write of a decision, and fails if there is any other.
 fn only_record(decision: &Decision) -> &Record {
     match &decision.actions[..] {
         [Action::Record(record)] => record,
