@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::*;
 use wfe_api::{Outcome as ApiOutcome, SkipDetails, SkipReason};
 use wfe_core::action::Ending;
@@ -20,9 +22,7 @@ use wfe_core::standing::Blocked;
 
 #[test]
 fn both_spellings_of_every_reason_agree() {
-    for reason in FailureReason::ALL {
-        assert_eq!(reason.as_str(), reason.as_str());
-    }
+    assert_eq!(json!(FailureReason::ALL), json!(FailureReason::ALL.map(FailureReason::as_str)));
     let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::RECOVERED, conditions::LIFTED];
     let said = [Blocked::Cleared, Blocked::Superseded, Blocked::Recovered, Blocked::Lifted];
     assert_eq!(said.map(Blocked::reason), ends);
@@ -218,7 +218,7 @@ fn parameters_that_the_pipeline_does_not_declare_are_shown_at_the_end() {
 #[test]
 fn a_summary_quotes_no_value_and_the_message_that_stays_with_the_object_is_whole() {
     let target = TargetName::parse("node/n").unwrap();
-    let spec = serde_json::json!({"parameters": {"TOKEN": "s3cr3t"}});
+    let spec = json!({"parameters": {"TOKEN": "s3cr3t"}});
     let redaction = Some(Arc::new(wfe_tekton::Redaction::of_execution(&spec)));
     let subject = Subject { redaction, ..subject(false) };
     let end = AttemptEnd { completed_at: at(0), started: Ran::No, reason: None, message: "s3cr3t".into() };
