@@ -71,14 +71,7 @@ impl Cluster {
         // A watch is long, and its time-out is set in `watch`. Other requests are limited by `call`.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
-        Ok(Self {
-            client,
-            execution_namespace: execution_namespace.into(),
-            leadership,
-            metrics,
-            pace: Pace::default(),
-            lane: None,
-        })
+        Ok(Self::of(client, execution_namespace, leadership, metrics))
     }
 
     /// Uses an API server that runs as a service in this process. As [`connect`](Self::connect), without sockets and
@@ -99,6 +92,10 @@ impl Cluster {
         B::Error: Into<BoxError>,
     {
         let client = Client::new(HearingLayer::new(hearing).layer(service), "default");
+        Self::of(client, execution_namespace, leadership, metrics)
+    }
+
+    fn of(client: Client, execution_namespace: &str, leadership: Leadership, metrics: Metrics) -> Self {
         Self {
             client,
             execution_namespace: execution_namespace.into(),
