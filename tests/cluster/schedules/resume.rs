@@ -1,4 +1,4 @@
-//! Which users may resume a schedule that a triage has paused or adjusted, when, and in whose name.
+//! Which users may resume a schedule that a triage has paused or adjusted, when, and under which name.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -9,12 +9,12 @@ use super::cast::{ADVISOR, AUTHOR, Cast, HALF, IN_FORCE_WITHIN, TARGET, WRITER};
 use super::objects::{but, good};
 use crate::admission::objects::{Refusal, expect, report, says};
 
-/// The triage that the schedules of these tests have had.
+/// The current triage of the schedules in these tests.
 const NOW: &str = "nightly-1767323045";
-/// One before it.
+/// An earlier triage.
 const BEFORE: &str = "nightly-1767236645";
 
-/// The cast, and somebody with the shipped role who may resume.
+/// The cast, and a user with the shipped role who may resume.
 struct Stage {
     cast: Cast,
     sre: String,
@@ -28,7 +28,7 @@ impl Stage {
         cast.await_virtual(&sre, "update workflowexecutions/clearance", Some(cast.namespace())).await?;
         let stage = Self { cast, sre };
         let paused = stage.with("Paused").await?;
-        // Each one is another, so that the policy is asked.
+        // Each resume is different, so the policy must check it.
         let mut n = 0;
         let ask = async || {
             n += 1;
@@ -39,7 +39,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Makes a schedule whose triage is in a state; the empty one is none.
+    /// Creates a schedule whose triage is in this state; an empty state means no triage.
     async fn with(&self, state: &str) -> Result<String> {
         let schedules = &self.cast.schedules;
         let name = schedules.create(self.cast.on("deployment/api")?).await?;
@@ -49,7 +49,7 @@ impl Stage {
         Ok(name)
     }
 
-    /// Writes what the operator would.
+    /// Writes the record as the operator would.
     async fn record(&self, name: &str, of: &str, state: &str) -> Result<()> {
         let triage = json!({"of": of, "at": "2026-01-02T03:04:05Z", "analyst": "BuiltIn", "state": state});
         let patch = Patch::Merge(json!({"status": {"triage": triage}}));
@@ -81,7 +81,7 @@ async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_a
     let own = format!("spec.resume.resumedBy: must be your own user name, {sre}");
     let outdated =
         format!("spec.resume.triage: must be {NOW}, which status.triage.of names now; read status.triage again");
-    let only = "spec.resume: may be set only while status.triage.state is Paused or Adjusted; ";
+    let only = "spec.resume: may be set only while status.triage.state is Paused or Adjusted, or status.adjust is set; ";
     let is = |what: &str| format!("{only}that of this schedule is {what}, so there is nothing to resume");
     let elsewhere = ["Analysing", "Noted", "Filed", "Failed", "Over"].map(|what| (what, is(what)));
     let none = format!("{only}this schedule has had no triage, so there is nothing to resume");
@@ -107,10 +107,15 @@ async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_a
         let row = format!("{reached}: {user}, {resume}");
         expect(&mut failures, &row, &words, stage.resume(user, &name, resume).await?);
     }
+    // The values of one triage outlive the next, which ended in another state.
+    let name = stage.with("Noted").await?;
+    let adjusted = Patch::Merge(json!({"status": {"adjust": {"interval": "1h"}}}));
+    stage.cast.schedules.api.patch_status(&name, &PatchParams::default(), &adjusted).await?;
+    expect(&mut failures, "values of an earlier triage", &[], stage.resume(sre, &name, resume(NOW, sre)).await?);
     report(&failures)
 }
 
-/// What an advisor may do is less than a resume, also beside one that is there.
+/// An advisor's permissions do not include a resume, even if the schedule already has one.
 #[tokio::test]
 async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Result<()> {
     let stage = Stage::new().await?;
@@ -128,12 +133,12 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
 
     expect(&mut failures, "resumed", &[], stage.resume(sre, &name, resume(NOW, sre)).await?);
     stage.record(&name, NOW, "Over").await?;
-    // A resume that is there hinders nobody, and whoever repeats or removes it changes nothing.
+    // An existing resume hinders no other change. To repeat or remove it changes nothing.
     for spec in [json!({"suspend": true}), json!({"resume": resume(NOW, sre)}), json!({"resume": null})] {
         let answer = stage.cast.schedules.patch_as(ADVISOR, &name, json!({"spec": spec})).await?;
         expect(&mut failures, &format!("advisor, afterwards: {spec}"), &[], answer);
     }
-    // The right to clear is none to write anything else, not even beside a resume.
+    // The permission to clear allows no other change, not even together with a resume.
     let words = [AUTHOR, "may not write this schedule"];
     stage.record(&name, NOW, "Paused").await?;
     let again = json!({"triage": NOW, "reason": "once more", "resumedBy": sre});
@@ -144,7 +149,7 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
     report(&failures)
 }
 
-/// Of a schedule on a target elsewhere, both rights are needed there, too.
+/// If the target is in another namespace, both permissions are needed there, too.
 #[tokio::test]
 async fn a_resume_of_a_schedule_on_a_target_elsewhere_takes_a_right_there() -> Result<()> {
     let stage = Stage::new().await?;
@@ -182,7 +187,7 @@ async fn a_resume_of_a_schedule_on_a_target_elsewhere_takes_a_right_there() -> R
     report(&failures)
 }
 
-/// A backup of a schedule that was resumed is one of an object with `spec.resume`, whoever had resumed it.
+/// A backup of a resumed schedule contains `spec.resume` with the name of the user who resumed it.
 #[tokio::test]
 async fn a_schedule_with_a_resume_is_created_by_who_may_write_it() -> Result<()> {
     let stage = Stage::new().await?;
