@@ -55,7 +55,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &CircuitsArgs) -> Result<bo
         assumed: seen.unread.clone(),
     };
     match args.output {
-        Some(Format::Json) => output().json(&report)?,
+        Some(Format::Json) => output().json("Circuits", &report)?,
         None => write!(output(), "{}", report.told())?,
     }
     Ok(report.circuits.is_empty())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use wfe_core::ending::{Remediation, Skip};
@@ -15,10 +15,11 @@ use wfe_view::observe::observe_clearance;
 
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
+use crate::connection::{ANSWERS_WITHIN, by_us};
 use crate::moment::shown;
 use crate::output::{line, output};
 use crate::report::{Report, Scope, what_clearing_did};
-use crate::view::{ANSWERS_WITHIN, Lookout};
+use crate::view::Lookout;
 
 /// How long to wait for the operator to record the effect: it takes well under a second.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
@@ -54,18 +55,20 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
          another workflow with recoveryOf: {}",
         blocker.name
     );
-    for block in &blocks {
-        let past = block.remediation();
-        let shown = past.and_then(|past| Some(render_block(on, block, past, seen.of_uid(&past.execution.uid)?)));
-        writeln!(out, "{}", shown.unwrap_or_default())?;
-    }
-    writeln!(
+    let lifted = blocks.iter().filter_map(|block| {
+        let past = block.remediation()?;
+        Some(render_block(on, block, past, seen.of_uid(&past.execution.uid)?) + "\n")
+    });
+    let shown = write!(
         out,
-        "To clear {blocker} says that what it, and all before it on this target, left behind is in order.\n\
-         After that, a new execution on it {}\n",
+        "{}To clear {blocker} says that what it, and all before it on this target, left behind is in order.\n\
+         After that, a new execution on it {}\n\n",
+        lifted.collect::<String>(),
         fares(&with_clearance(target, &blocker.uid)).outlook()
-    )?;
+    );
+    // With --yes the decision is made, and an output that cannot be written does not stop it.
     if !args.yes {
+        shown?;
         ensure!(
             somebody_is_there(),
             "nothing was written: there is no terminal to ask on; run it on one, or add --yes"
@@ -76,15 +79,20 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         }
     }
     let user = write(&lookout, blocker, object, &args).await?;
-    writeln!(out, "Cleared {blocker} as {}. What was skipped stays so: create a new WorkflowExecution.", line(&user))?;
-    writeln!(out, "The clearance {}.", line(&await_recorded(&lookout, blocker).await))?;
+    let told = write!(
+        out,
+        "Cleared {blocker} as {}. What was skipped stays so: create a new WorkflowExecution.\nThe clearance {}.\n",
+        line(&user),
+        line(&await_recorded(&lookout, blocker).await)
+    );
+    told.with_context(|| format!("{blocker} was cleared, and that could not be shown"))?;
     Ok(true)
 }
 
 /// Sets the clearance on the object as it was shown, and returns the name of the caller.
 async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<String> {
     let user = lookout.who_am_i().await?;
-    let (params, patch) = (PatchParams::default(), Patch::Merge(patch(seen, &args.reason, &user)));
+    let (params, patch) = (by_us(), Patch::Merge(patch(seen, &args.reason, &user)));
     let executions = lookout.executions_in(&blocker.namespace);
     let request = executions.patch(&blocker.name, &params, &patch);
     if let Err(error) = within(ANSWERS_WITHIN, request).await {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format};
 use crate::file;
-use crate::output::{nobody_reads, output};
+use crate::output::output;
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::Lookout;
@@ -25,14 +25,9 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
         Some(report) => report,
         None => foretell(&lookout, added.as_ref(), &args).await?,
     };
-    let written = match args.output {
-        Some(Format::Json) => output().json(&report),
-        None => write!(output(), "{report}").map_err(Into::into),
-    };
-    match written {
-        // The exit code stays the same.
-        Err(error) if nobody_reads(&error) => {}
-        written => written?,
+    match args.output {
+        Some(Format::Json) => output().json("Explanation", &report)?,
+        None => write!(output(), "{report}")?,
     }
     Ok(report.is_yes())
 }
@@ -50,7 +45,11 @@ async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     lookout.read_owners(&mut seen, &record).await?;
     let is_made_up = args.file.is_none() && added.is_some();
     let scope = if is_made_up && args.workflow.is_none() { Scope::EachWorkflow } else { Scope::One };
-    Ok(Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(&object), scope))
+    let mut report = Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(&object), scope);
+    if let Some(target) = record.target.as_ref().filter(|_| record.execution.is_undecided()) {
+        report.is_unserved(lookout.unserved(target).await);
+    }
+    Ok(report)
 }
 
 /// Answers for a namespace that the operator does not watch.
@@ -68,7 +67,7 @@ async fn not_seen(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     };
     let object = found.as_ref().or(added).context("nothing was asked about")?;
     let is_made_up = args.file.is_none() && added.is_some();
-    Ok(Some(Report::unseen(&lookout.installation, namespace, object, !is_made_up)))
+    Ok(Some(Report::unseen(&lookout.installation, namespace, object, !is_made_up, lookout.now())))
 }
 
 fn none_of_that_name(lookout: &Lookout, name: &str) -> String {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use chrono::Utc;
+use chrono::TimeDelta;
 use clap::CommandFactory;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -15,16 +15,23 @@ use kube::api::Api;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
+use wfe_core::Time;
 use wfe_core::policy::Policy;
 use wfe_settings::config::{Document, Flags, Place};
 
 use crate::cli::{Overrides, ViewArgs};
+use crate::connection::Connection;
+use crate::moment::beside;
+use crate::output::note;
 
 /// How long a Lease without a duration is valid: the operator's default.
 const LEASE_LASTS: Duration = Duration::from_secs(8);
 /// How long an expired Lease is watched for a renewal: longer than the default duration. Clocks differ, so the time in
 /// it does not prove that no operator leads.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
+/// The age of a renewal that proves without watching that no operator leads: clocks that are compared with the API
+/// server's do not differ by as much.
+const CLEARLY_ENDED: TimeDelta = TimeDelta::minutes(1);
 const PAUSE: Duration = Duration::from_millis(500);
 /// The operator's container in the Deployment.
 const CONTAINER: &str = "operator";
@@ -42,6 +49,8 @@ pub(crate) struct Installation {
     pub(crate) execution_namespace: String,
     /// Whether it leads.
     pub(crate) leader: Leader,
+    /// The command that shows its log.
+    pub(crate) log: String,
     /// Whether the admission policies protect, for people.
     pub(crate) policies: String,
 }
@@ -66,7 +75,8 @@ enum Read<T> {
 
 impl Installation {
     /// Reads all that can be read.
-    pub(crate) async fn read(client: &Client, args: &ViewArgs) -> Result<Self> {
+    pub(crate) async fn read(connection: &Connection, args: &ViewArgs) -> Result<Self> {
+        let client = &connection.client;
         let namespace = &args.operator_namespace;
         let deployment = get::<Deployment>(client, namespace, &args.operator).await?;
         let (flags, flags_of) = flags(&deployment, args);
@@ -83,7 +93,7 @@ impl Installation {
         let (policy, execution_namespace, policy_of) =
             in_force(&flags, &place, document, &args.overrides, [document_of, flags_of])?;
         let leader = if run.lease.leader_elect {
-            leader(client, namespace, &run.lease.lease_name).await?
+            leader(connection, namespace, &run.lease.lease_name).await?
         } else {
             without_election(&deployment, args)
         };
@@ -93,6 +103,7 @@ impl Installation {
             watch_namespace: args.watch_namespace.clone().or(run.watch_namespace),
             execution_namespace: args.execution_namespace.clone().unwrap_or(execution_namespace),
             leader,
+            log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator),
             policies: crate::policies::told(client).await?,
         })
     }
@@ -216,11 +227,11 @@ fn in_force(
 }
 
 /// Finds the leader.
-async fn leader(client: &Client, namespace: &str, name: &str) -> Result<Leader> {
+async fn leader(connection: &Connection, namespace: &str, name: &str) -> Result<Leader> {
     let deadline = Instant::now() + WATCHED_FOR;
     let mut first = None;
     loop {
-        let lease = match get::<Lease>(client, namespace, name).await? {
+        let lease = match get::<Lease>(&connection.client, namespace, name).await? {
             Read::Found(lease) => lease.spec.unwrap_or_default(),
             Read::Absent => {
                 return Ok(Leader::Nobody(format!(
@@ -235,20 +246,28 @@ async fn leader(client: &Client, namespace: &str, name: &str) -> Result<Leader> 
                 )));
             }
         };
-        match held(&lease, Utc::now()) {
+        let now = connection.now();
+        match held(&lease, now) {
             Held::By(holder) => return Ok(Leader::Is(holder)),
             Held::ByNobody => {
                 return Ok(Leader::Nobody(format!("no operator leads: nobody holds the Lease {namespace}/{name}")));
             }
-            Held::Ended(holder, since) => {
-                let renewed = lease.renew_time.clone();
-                if first.get_or_insert_with(|| renewed.clone()) != &renewed {
+            Held::Ended(holder, renewed) => {
+                let is_new = first.is_none();
+                if *first.get_or_insert(renewed) != renewed {
                     return Ok(Leader::Is(holder)); // renewed meanwhile: it is the clocks that differ
                 }
-                if Instant::now() + PAUSE >= deadline {
+                if now - renewed > CLEARLY_ENDED || Instant::now() + PAUSE >= deadline {
                     return Ok(Leader::Nobody(format!(
-                        "no operator leads: {holder} has not renewed the Lease {namespace}/{name} since {since}"
+                        "no operator leads: {holder} has not renewed the Lease {namespace}/{name} since {}",
+                        beside(renewed, now)
                     )));
+                }
+                if is_new {
+                    note(&format!(
+                        "the Lease {namespace}/{name} was last renewed at {}; watching it",
+                        beside(renewed, now)
+                    ));
                 }
             }
         }
@@ -262,18 +281,15 @@ enum Held {
     By(String),
     ByNobody,
     /// The last holder, and its last renewal.
-    Ended(String, String),
+    Ended(String, Time),
 }
 
-fn held(lease: &LeaseSpec, now: wfe_core::Time) -> Held {
+fn held(lease: &LeaseSpec, now: Time) -> Held {
     let Some(holder) = lease.holder_identity.clone().filter(|holder| !holder.is_empty()) else { return Held::ByNobody };
     let lasts = lease.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-    let renewed = lease.renew_time.as_ref().map(|time| time.0.as_second());
-    let age = renewed.map(|renewed| now.timestamp().saturating_sub(renewed));
-    let lasts = lasts.unwrap_or(LEASE_LASTS).as_secs();
-    match age {
-        Some(age) if u64::try_from(age).is_ok_and(|age| age > lasts) => {
-            let renewed = lease.renew_time.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+    let renewed = lease.renew_time.as_ref().and_then(|time| Time::from_timestamp(time.0.as_second(), 0));
+    match renewed {
+        Some(renewed) if (now - renewed).to_std().is_ok_and(|age| age > lasts.unwrap_or(LEASE_LASTS)) => {
             Held::Ended(holder, renewed)
         }
         _ => Held::By(holder),
@@ -407,7 +423,7 @@ mod tests {
         for (holder, now, expected) in [
             (Some("a"), "2026-01-02T03:04:20Z", Held::By("a".to_owned())),
             (Some("a"), "2026-01-02T03:00:00Z", Held::By("a".to_owned())),
-            (Some("a"), "2026-01-02T03:04:21Z", Held::Ended("a".to_owned(), "2026-01-02T03:04:05Z".to_owned())),
+            (Some("a"), "2026-01-02T03:04:21Z", Held::Ended("a".to_owned(), at("2026-01-02T03:04:05Z"))),
             (Some(""), "2026-01-02T03:04:06Z", Held::ByNobody),
             (None, "2026-01-02T03:04:06Z", Held::ByNobody),
         ] {
@@ -423,6 +439,7 @@ mod tests {
             watch_namespace: watched.map(str::to_owned),
             execution_namespace: String::new(),
             leader,
+            log: String::new(),
             policies: String::new(),
         };
         let leads = || Leader::Is("a".to_owned());

@@ -11,6 +11,19 @@ use wfe_view::printable;
 
 pub(crate) use wfe_view::printable::line;
 
+/// The version of the answers for programs. Keys are only added to it.
+const API_VERSION: &str = "cli.kubernaut.ai/v1alpha1";
+
+/// An answer for a program.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a, T> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    answer: &'a T,
+}
+
 /// Standard output. `write!` and `writeln!` write to it.
 pub(crate) struct Output(Stdout);
 
@@ -25,29 +38,30 @@ impl Output {
         self.hand_over(&printable::lines(&said.to_string()))
     }
 
-    /// Writes an answer for a program.
-    pub(crate) fn json(&mut self, answer: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(answer)? + "\n";
+    /// Writes an answer for a program, an object of this kind.
+    pub(crate) fn json(&mut self, kind: &'static str, answer: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(&Answer { api_version: API_VERSION, kind, answer })? + "\n";
         Ok(self.hand_over(&printable::json(&text))?)
     }
 
-    /// Writes and flushes: a question follows on the same line.
+    /// Writes and flushes: a question follows on the same line. An output that was closed, as by `head` when it has
+    /// enough, is no error: what the command does, and its exit code, stay the same.
     fn hand_over(&mut self, text: &str) -> io::Result<()> {
-        self.0.write_all(text.as_bytes())?;
-        self.0.flush()
+        match self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 }
 
-/// Returns whether the output was closed, as `head` does when it has enough. That is no error.
-pub(crate) fn nobody_reads(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+/// Tells on standard error what takes a while, and why.
+pub(crate) fn note(said: &str) {
+    let _ = stderr().write_all(format!("kubectl wfe: {}\n", line(said)).as_bytes()); // there is nowhere else to say it
 }
 
-/// Prints an error, unless the output was closed.
+/// Prints an error.
 pub(crate) fn complain(error: &anyhow::Error) {
-    if !nobody_reads(error) {
-        let _ = stderr().write_all(complaint(error).as_bytes()); // there is nowhere else to say it
-    }
+    let _ = stderr().write_all(complaint(error).as_bytes()); // there is nowhere else to say it
 }
 
 /// Shows an error. Its further lines may come from an API server, and are indented.

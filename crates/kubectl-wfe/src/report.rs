@@ -2,26 +2,30 @@
 
 mod about;
 mod common;
+mod recorded;
 mod words;
 
 use kube::api::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
+use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Execution;
+use wfe_core::explain::Judgement;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::{Target, TargetName};
 use wfe_core::verdict::Verdict;
 use wfe_view::index::ExecutionRecord;
 
 use crate::installation::Installation;
-use crate::moment::shown;
+use crate::moment::{beside, shown};
 use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
 use about::{About, Basis};
 use common::Common;
 use words::{in_the_way, told_of_history};
 
+pub(crate) use recorded::Recorded;
 use words::what_cancelling_did;
 pub(crate) use words::what_clearing_did;
 
@@ -72,6 +76,9 @@ pub(crate) struct Report {
     /// The current attempt of a Running execution with a retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<OnAttempt>,
+    /// What is wrong with the kind of the target, if the cluster does not serve it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unserved: Option<String>,
     #[serde(skip)]
     head: String,
     /// The outlook of a workflow that has not run on the target, if the outlooks differ.
@@ -152,6 +159,10 @@ impl Report {
             nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
             plan: seen.plan(&record.execution).filter(|_| record.execution.is_undecided()),
             basis: Basis { owners: seen.unread.clone(), ..Basis::of(&seen.installation) },
+            recorded: object.and_then(|object| Recorded::of(object, seen.now)),
+            stuck: seen.stuck_on(target, id),
+            log: seen.installation.log.clone(),
+            now: seen.now,
         };
         if let Some(object) = object.filter(|_| !record.execution.is_undecided()) {
             return Self::of_decided(&about, &record.execution, object);
@@ -165,7 +176,13 @@ impl Report {
     }
 
     /// Reports that no operator decides on an execution, because the operator does not watch its namespace.
-    pub(crate) fn unseen(installation: &Installation, namespace: &str, object: &DynamicObject, is_named: bool) -> Self {
+    pub(crate) fn unseen(
+        installation: &Installation,
+        namespace: &str,
+        object: &DynamicObject,
+        is_named: bool,
+        now: Time,
+    ) -> Self {
         let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let written = text("/spec/targetResource");
         let mut report = Self::about(&About {
@@ -178,6 +195,10 @@ impl Report {
             nobody_decides: installation.nobody_decides_in(namespace),
             plan: None,
             basis: Basis::of(installation),
+            recorded: None,
+            stuck: None,
+            log: String::new(),
+            now,
         });
         let why = installation.nobody_decides_in(namespace).unwrap_or_default();
         match text("/status/phase") {
@@ -219,19 +240,19 @@ impl Report {
         {
             report.wait_for_nobody(why);
         }
+        // Without a leader the record is of the past, and a prediction that nobody carries out says so itself.
+        let is_overruled = match (&about.recorded, &about.nobody_decides) {
+            (Some(recorded), None) => report.put_first(recorded, &about.log),
+            (Some(recorded), Some(_)) => {
+                report.facts.push(("last known", recorded.told()));
+                false
+            }
+            (None, _) => false,
+        };
         if let Some(judgement) = &answer.judgement {
-            report.rule = Some(judgement.rule());
-            report.changes_at = judgement.until().map(shown);
-            report.facts.push(("decided by", format!("rule {}", judgement.rule())));
-            report.facts.push((
-                "changes",
-                match (&report.changes_at, report.verdict) {
-                    (Some(until), _) => format!("by time alone at {until}"),
-                    (None, Word::Run) => "not by time alone".to_owned(),
-                    (None, Word::Wait) if about.nobody_decides.is_some() => "when an operator decides".to_owned(),
-                    (None, _) => "not by time alone: do what the last line says".to_owned(),
-                },
-            ));
+            if !is_overruled {
+                report.tell_rule(judgement, about);
+            }
             let told = judgement.told(&about.target).into_iter();
             report.rules =
                 told.map(|told| Rule { name: told.rule, found: told.text, until: told.until.map(shown) }).collect();
@@ -241,6 +262,7 @@ impl Report {
             report.common = common.clone();
         }
         report.facts.extend(report.common.told());
+        report.facts.extend(about.stuck.clone().map(|stuck| ("stuck too", stuck)));
         report.facts.extend(about.plan.clone().map(|plan| ("retry", plan)));
         report.facts.extend(answer.behind.iter().map(|line| ("goes before", line.clone())));
         report.facts.extend(about.history.clone().map(|history| ("history", history)));
@@ -255,6 +277,20 @@ impl Report {
         report
     }
 
+    /// Names the rule that decides, and when that changes.
+    fn tell_rule(&mut self, judgement: &Judgement, about: &About) {
+        self.rule = Some(judgement.rule());
+        self.changes_at = judgement.until().map(shown);
+        self.facts.push(("decided by", format!("rule {}", judgement.rule())));
+        let changes = match (judgement.until(), self.verdict) {
+            (Some(until), _) => format!("by time alone at {}", beside(until, about.now)),
+            (None, Word::Run) => "not by time alone".to_owned(),
+            (None, Word::Wait) if about.nobody_decides.is_some() => "when an operator decides".to_owned(),
+            (None, _) => "not by time alone: do what the last line says".to_owned(),
+        };
+        self.facts.push(("changes", changes));
+    }
+
     /// Reports on a decided execution from its status.
     fn of_decided(about: &About, execution: &Execution, object: &DynamicObject) -> Self {
         let mut report = Self::about(about);
@@ -262,11 +298,19 @@ impl Report {
         let phase = text("/status/phase").filter(|phase| !phase.is_empty() && phase != "Pending");
         report.head = match phase.as_deref() {
             None => "is being deleted, and is not decided on any more".to_owned(),
-            Some("Running") if execution.next_attempt().is_some() => {
-                "is Running, and waits for its next attempt".to_owned()
+            Some("Running") => {
+                let waits = execution.next_attempt().map_or("", |_| ", and waits for its next attempt");
+                let unknown = match &about.nobody_decides {
+                    Some(why) => format!(" by its status, but {why}; what has become of its run since is not recorded"),
+                    None => String::new(),
+                };
+                format!("is Running{waits}{unknown}")
             }
-            Some("Running") => "is Running".to_owned(),
             Some(ended) => format!("is {ended}, and that does not change any more"),
+        };
+        let time = |pointer: &str| {
+            let text = text(pointer)?;
+            Some(text.parse().map_or(text, |time| beside(time, about.now)))
         };
         report.phase = phase;
         report.reason = text("/status/failureDetails/reason").or_else(|| text("/status/skipDetails/reason"));
@@ -276,9 +320,9 @@ impl Report {
         let facts = [
             ("attempt", attempt.map(|(attempt, retry)| attempt.told(retry))),
             ("run", text("/status/pipelineRunRef/name")),
-            ("started", text("/status/startTime")),
+            ("started", time("/status/startTime")),
             ("waits for", execution.run_shown.awaits.as_ref().map(|it| format!("{}: {}", it.reason, it.message))),
-            ("ended", text("/status/completionTime")),
+            ("ended", time("/status/completionTime")),
             ("reason", report.reason.clone()),
             ("why", report.message.clone()),
             ("cleared by", text("/spec/clearance/clearedBy")),
@@ -287,7 +331,12 @@ impl Report {
             ("cancelling it", what_cancelling_did(object)),
         ];
         report.facts = facts.into_iter().filter_map(|(label, said)| Some((label, said?))).collect();
+        report.in_the_way = Named::recorded(object);
         report.common = Common::of(execution);
+        let is_in_the_way = |(of, _): &&(ExecutionId, Common)| report.in_the_way == Some(Named::of(of));
+        if let Some((_, common)) = about.common.iter().find(is_in_the_way) {
+            report.common = common.clone();
+        }
         report.facts.extend(report.common.told());
         if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == execution.id)) {
             let how = if object.data["spec"]["clearance"].is_object() {
@@ -326,6 +375,7 @@ impl Report {
             policies: about.basis.policies.clone(),
             attempt: None,
             common: Common::default(),
+            unserved: None,
             head: String::new(),
             other_workflows: String::new(),
             facts: Vec::new(),
@@ -355,9 +405,7 @@ impl Report {
                 (Word::Wait, format!("would wait, {}: {}", waiting.reason(), waiting.message()))
             }
             (Some(Verdict::Run), None) => (Word::Run, "would run now".to_owned()),
-            (None, None) => {
-                (Word::Run, "its run has been released, and the operator is about to say so; look again".to_owned())
-            }
+            (None, None) => (Word::Run, "runs already: its status does not show that yet; look again".to_owned()),
         };
         (self.verdict, self.head) = (verdict, head);
     }
@@ -369,13 +417,31 @@ impl Report {
         self.head = format!("would wait, {NO_OPERATOR}: {why}");
     }
 
+    /// Tells that the target cannot exist, before everything else.
+    pub(crate) fn is_unserved(&mut self, why: Option<String>) {
+        self.unserved = why;
+    }
+
     /// Returns whether it runs, would run, or has completed.
     pub(crate) fn is_yes(&self) -> bool {
-        self.verdict == Word::Run || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
+        self.unserved.is_none() && self.verdict == Word::Run
+            || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
     }
 }
 
 impl Named {
+    /// Reads the execution that a skipped one was skipped for.
+    fn recorded(object: &DynamicObject) -> Option<Self> {
+        let details = object.data.pointer("/status/skipDetails")?;
+        let past =
+            [&details["conflictingWorkflow"], &details["recentRemediation"]].into_iter().find(|it| it.is_object())?;
+        let name = past["name"].as_str()?;
+        // Statuses of version 0.1 have "namespace/name" in the name, or no namespace where it is the same.
+        let own = object.metadata.namespace.as_deref().unwrap_or_default();
+        let (namespace, name) = name.split_once('/').unwrap_or((past["namespace"].as_str().unwrap_or(own), name));
+        Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
     fn of(id: &ExecutionId) -> Self {
         Self { namespace: id.namespace.to_string(), name: id.name.to_string() }
     }
@@ -395,8 +461,24 @@ mod tests {
     fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
         let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());
         let (name, basis) = (name.map(str::to_owned), Basis::default());
-        let common = vec![];
-        About { namespace, name, target, blocks, common, history: None, nobody_decides: None, plan: None, basis }
+        let (common, now) = (vec![], "2026-01-02T03:05:05Z".parse().unwrap());
+        let (recorded, stuck, log) = (None, None, "kubectl logs".to_owned());
+        let (history, nobody_decides, plan) = (None, None, None);
+        About {
+            namespace,
+            name,
+            target,
+            blocks,
+            common,
+            history,
+            nobody_decides,
+            plan,
+            basis,
+            recorded,
+            stuck,
+            log,
+            now,
+        }
     }
 
     fn id() -> ExecutionId {
@@ -431,7 +513,7 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "a new execution on node/n: would run now\n\n  decided by   rule 6 otherwise\n  \
-             changes      by time alone at 2026-01-02T03:04:05Z\n\nWhat each rule found, in order:\n  \
+             changes      by time alone at 2026-01-02T03:04:05Z (1m ago)\n\nWhat each rule found, in order:\n  \
              pause: its namespace is not paused\n  4 backoff: no failure (until 2026-01-02T03:04:05Z)\n  \
              6 otherwise: it runs\n"
         );
@@ -515,6 +597,54 @@ mod tests {
 
     fn runs() -> Answer {
         judged(Verdict::Run, vec![])
+    }
+
+    /// A prediction never contradicts what the operator itself has recorded.
+    #[test]
+    fn what_an_operator_has_recorded_comes_first_whatever_is_predicted() {
+        let waits = |reason: &str| Recorded::Waits {
+            reason: reason.to_owned(),
+            message: "what ends it".to_owned(),
+            age: "1m50s".to_owned(),
+        };
+        let skip = || judged(Verdict::Skip { skip: block(), fact: Fact::Stands(id()) }, vec![]);
+        let turn = Answer { judgement: None, waiting: Some(Waiting::Turn(Box::new(id()))), behind: vec![] };
+        let report = |recorded, answer: &Answer| {
+            Report::of_answer(&About { recorded: Some(recorded), ..about(Some("a"), vec![]) }, answer)
+        };
+        for reason in Waiting::REASONS {
+            for answer in [&runs(), &skip(), &turn] {
+                let report = report(waits(reason), answer);
+                let text = report.to_string();
+                let head = format!("ns/a on node/n: waits for 1m50s, {reason}: what ends it\n");
+                assert!(text.starts_with(&head) && !report.is_yes(), "{text}");
+                assert_eq!((report.verdict, report.reason.as_deref()), (Word::Wait, Some(reason)));
+                assert!(!text.contains("decided by   rule 6"), "{text}");
+            }
+        }
+        let text = report(waits("ApiErrors"), &skip()).to_string();
+        assert!(text.contains("  by now       would be skipped, PreviousExecutionFailed\n"), "{text}");
+        let text = report(Recorded::Nothing { age: "20s".to_owned() }, &runs()).to_string();
+        let head = "ns/a on node/n: has not been decided for 20s, although it would run now: the operator does not act";
+        assert!(text.starts_with(head) && text.contains("  ask it       kubectl logs"), "{text}");
+    }
+
+    #[test]
+    fn a_skipped_one_names_what_is_in_the_way() {
+        let named = |details: Value| {
+            let metadata = json!({"name": "a", "namespace": "ns"});
+            let object = json!({"metadata": metadata, "status": {"phase": "Skipped", "skipDetails": details}});
+            Named::recorded(&serde_json::from_value(object).unwrap()).map(|it| it.to_string())
+        };
+        for (details, expected) in [
+            (json!({"conflictingWorkflow": {"namespace": "b", "name": "c"}}), Some("b/c")),
+            (json!({"recentRemediation": {"namespace": "b", "name": "c"}}), Some("b/c")),
+            (json!({"recentRemediation": {"name": "c"}}), Some("ns/c")),
+            (json!({"recentRemediation": {"name": "b/c"}}), Some("b/c")),
+            (json!({}), None),
+        ] {
+            assert_eq!(named(details.clone()).as_deref(), expected, "{details}");
+        }
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use wfe_core::duration;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::retry::{Retry, RetryPolicy};
 
-use crate::moment::shown;
+use crate::moment::{shown, span};
 
 /// How many waits are listed one by one.
 const LISTED: u32 = 5;
@@ -54,7 +53,7 @@ impl OnAttempt {
 /// Describes the plan of a policy: the number and length of attempts, the waits between them, and the total. `uid` is
 /// that of the execution, if it exists: it determines the jitter.
 pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
-    let (attempts, each) = (policy.max_attempts, short(timeout.min(policy.max_duration)));
+    let (attempts, each) = (policy.max_attempts, span(timeout.min(policy.max_duration)));
     if attempts < 2 {
         return format!("1 attempt of up to {each}");
     }
@@ -63,12 +62,12 @@ pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -
         None => longest(policy, attempt),
     };
     let last = attempts - 1;
-    let mut waits: Vec<String> = (1..=last.min(LISTED)).map(|attempt| short(wait(attempt))).collect();
+    let mut waits: Vec<String> = (1..=last.min(LISTED)).map(|attempt| span(wait(attempt))).collect();
     if last > LISTED {
-        waits.extend(["...".to_owned(), short(wait(last))]);
+        waits.extend(["...".to_owned(), span(wait(last))]);
     }
     let up_to = if policy.jitter && uid.is_none() { "of up to " } else { "" };
-    let together = short(policy.max_duration);
+    let together = span(policy.max_duration);
     format!("{attempts} attempts of up to {each}, waits {up_to}{}, at most {together} together", waits.join(", "))
 }
 
@@ -76,21 +75,6 @@ pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -
 fn longest(policy: &RetryPolicy, attempt: u32) -> Duration {
     let until = |max_attempts| RetryPolicy { max_attempts, ..policy.clone() }.longest_wait();
     until(attempt.saturating_add(1)).saturating_sub(until(attempt))
-}
-
-/// Shows a duration without zero units: 30m, 1h30m, 1.5s.
-fn short(duration: Duration) -> String {
-    let millis = duration.subsec_millis();
-    let whole = duration::format(duration);
-    if millis > 0 {
-        let fraction = format!("{millis:03}");
-        return format!("{}.{}s", whole.trim_end_matches('s'), fraction.trim_end_matches('0'));
-    }
-    let without = |text: &str, none: &str, unit: char| match text.strip_suffix(none) {
-        Some(rest) if rest.ends_with(unit) => rest.to_owned(),
-        _ => text.to_owned(),
-    };
-    without(&without(&whole, "0s", 'm'), "0m", 'h')
 }
 
 #[cfg(test)]
@@ -129,21 +113,6 @@ mod tests {
         let drawn = policy(&json!({"maxAttempts": 2, "jitter": true}));
         let uid = Uid::new("u");
         let said = plan(&drawn, minutes(1), Some(&uid));
-        assert!(said.contains(&format!("waits {}, ", short(drawn.delay(1, &uid)))), "{said}");
-    }
-
-    #[test]
-    fn durations_are_short() {
-        for (millis, text) in [
-            (0, "0s"),
-            (10_000, "10s"),
-            (600_000, "10m"),
-            (36_000_000, "10h"),
-            (3_660_000, "1h1m"),
-            (3_601_000, "1h0m1s"),
-            (61_500, "1m1.5s"),
-        ] {
-            assert_eq!(short(Duration::from_millis(millis)), text);
-        }
+        assert!(said.contains(&format!("waits {}, ", span(drawn.delay(1, &uid)))), "{said}");
     }
 }

@@ -6,7 +6,7 @@ mod resume;
 mod steer;
 
 use anyhow::{Context, Result, bail};
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch};
 use serde_json::{Value, json};
 use wfe_api::workflow_schedule::conditions::HELD;
 use wfe_view::call::{CallError, within};
@@ -14,7 +14,7 @@ use wfe_view::index::Kind;
 use wfe_view::source::objects;
 
 use crate::cli::{ClusterArgs, ScheduleCommand};
-use crate::view::{ANSWERS_WITHIN, connect};
+use crate::connection::{ANSWERS_WITHIN, Connection, by_us};
 
 /// Runs one of the commands. Yes: the change was made; for `explain`, nothing holds the schedule.
 pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Result<bool> {
@@ -29,7 +29,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Resu
 
 /// Connects, and returns the schedules of the selected namespace, and its name.
 async fn open(cluster: &ClusterArgs) -> Result<(Api<DynamicObject>, String)> {
-    let (client, namespace) = connect(cluster).await?;
+    let Connection { client, namespace, .. } = Connection::open(cluster).await?;
     Ok((objects(&client, Kind::Schedule, Some(&namespace)), namespace))
 }
 
@@ -47,7 +47,7 @@ async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Res
 async fn patch(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<(), CallError> {
     let patch = Patch::Merge(bound(found, change));
     let name = found.metadata.name.as_deref().unwrap_or_default();
-    within(ANSWERS_WITHIN, schedules.patch(name, &PatchParams::default(), &patch)).await.map(|_| ())
+    within(ANSWERS_WITHIN, schedules.patch(name, &by_us(), &patch)).await.map(|_| ())
 }
 
 /// Binds a change to an object as it was read: it is refused if the object was changed or replaced since.

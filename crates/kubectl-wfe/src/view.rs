@@ -5,14 +5,10 @@ mod chain;
 mod circuits;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use chrono::{SubsecRound, Utc};
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use chrono::SubsecRound;
+use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
@@ -32,14 +28,15 @@ use wfe_view::read::{is_ours, read};
 use wfe_view::source::{Pages, objects, place};
 
 use crate::cli::{ClusterArgs, ViewArgs};
+use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::installation::Installation;
+use crate::kinds;
+use crate::report::Recorded;
 use crate::retries::plan;
 use crate::subject::AskedSchedule;
 
 pub(crate) use circuits::HeldByCircuits;
 
-/// The same time-out as in the operator.
-pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// A workflow that has never run: it stands for all workflows that have not run on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
 /// The uid of an execution that does not exist. No uid of an API server looks like this, and it is ordered after all of
@@ -54,7 +51,7 @@ pub(crate) struct Lookout {
     pub(crate) namespace: String,
     /// The operator whose decision is predicted.
     pub(crate) installation: Installation,
-    client: Client,
+    connection: Connection,
 }
 
 /// What was read, at one time.
@@ -81,14 +78,14 @@ pub(crate) struct Answer {
 impl Lookout {
     /// Connects to the cluster of the kubeconfig.
     pub(crate) async fn open(cluster: &ClusterArgs, args: &ViewArgs) -> Result<Self> {
-        let (client, namespace) = connect(cluster).await?;
-        let installation = Installation::read(&client, args).await?;
-        Ok(Self { namespace, installation, client })
+        let connection = Connection::open(cluster).await?;
+        let installation = Installation::read(&connection, args).await?;
+        Ok(Self { namespace: connection.namespace.clone(), installation, connection })
     }
 
     /// Returns the executions of one namespace.
     pub(crate) fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
-        objects(&self.client, Kind::Execution, Some(namespace))
+        objects(&self.connection.client, Kind::Execution, Some(namespace))
     }
 
     /// Lists all that the operator would list, and adds an execution if one is given.
@@ -113,7 +110,7 @@ impl Lookout {
             }
             // It may be readable alone, and be in a namespace that the operator does not watch.
             AskedSchedule::Named { namespace, name } if !schedules.iter().any(is_it) => {
-                let api: Api<DynamicObject> = objects(&self.client, Kind::Schedule, Some(namespace));
+                let api: Api<DynamicObject> = objects(&self.connection.client, Kind::Schedule, Some(namespace));
                 match within(ANSWERS_WITHIN, api.get_opt(name)).await {
                     Ok(found) => schedules.extend(found),
                     Err(error) => bail!("cannot read {namespace}/{name}: {}", said(&error, Kind::Schedule)),
@@ -131,7 +128,7 @@ impl Lookout {
         let mut index = Index::new(installation.watch_namespace.clone());
         let mut executions = Vec::new();
         // The time is that of the beginning: times in the objects are ahead of it by seconds at most.
-        let now = Utc::now();
+        let now = self.connection.now();
         for kind in Kind::ALL {
             let mut objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
                 (Kind::Schedule, None) => continue,
@@ -184,14 +181,24 @@ impl Lookout {
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
         let watched = self.installation.watch_namespace.as_deref();
-        let api = objects(&self.client, kind, place(kind, &self.installation.execution_namespace, watched));
+        let api = objects(&self.connection.client, kind, place(kind, &self.installation.execution_namespace, watched));
         let listed = list(&api, ListParams::default(), |object| is_ours(kind, object)).await;
         listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
     }
 
+    /// Returns what is wrong with the kind of a target, if the cluster does not serve it.
+    pub(crate) async fn unserved(&self, target: &TargetName) -> Option<String> {
+        kinds::unserved(&self.connection.client, target).await
+    }
+
+    /// Returns the time by the API server's clock.
+    pub(crate) fn now(&self) -> Time {
+        self.connection.now()
+    }
+
     /// Asks the API server for the name of the caller.
     pub(crate) async fn who_am_i(&self) -> Result<String> {
-        who_am_i(&self.client).await
+        self.connection.who_am_i().await
     }
 
     /// Makes a new execution on a target.
@@ -219,7 +226,7 @@ impl Lookout {
             "namespace": namespace,
             "uid": NOT_CREATED,
             "resourceVersion": "0",
-            "creationTimestamp": Utc::now().trunc_subsecs(0).to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+            "creationTimestamp": self.connection.now().trunc_subsecs(0).to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
         });
         let fields = object.as_object_mut().context("is not an object")?;
         fields.insert("metadata".to_owned(), metadata);
@@ -306,6 +313,20 @@ impl Seen {
         History::of(target, &self.installation.policy, self.now).all().last().map(|past| past.execution)
     }
 
+    /// Describes the other executions on a target that an operator does not get on with, by the oldest of them.
+    pub(crate) fn stuck_on(&self, target: &Target, asks: &ExecutionId) -> Option<String> {
+        let others = target.executions.values().filter(|it| it.is_undecided() && it.id != *asks);
+        let recorded = others.filter_map(|it| Some((it, Recorded::of(self.of_uid(&it.id.uid)?, self.now)?)));
+        let mut stuck: Vec<_> = recorded.filter(|(_, recorded)| recorded.is_trouble()).collect();
+        stuck.sort_by(|(a, _), (b, _)| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
+        let (oldest, recorded) = stuck.first()?;
+        let count = match stuck.len() - 1 {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Some(format!("{} {}{count}", oldest.id, recorded.told()))
+    }
+
     /// Returns the blocks of a target that only a person ends, newest first.
     pub(crate) fn blocks(&self, target: &Target) -> Vec<Skip> {
         let policy = &self.installation.policy;
@@ -333,45 +354,6 @@ async fn list(
         pages.take_in(page, &is_kept);
     }
     Ok(pages.into_objects())
-}
-
-/// Asks the API server for the name of the caller.
-pub(crate) async fn who_am_i(client: &Client) -> Result<String> {
-    let review = Api::<SelfSubjectReview>::all(client.clone())
-        .create(&PostParams::default(), &SelfSubjectReview::default())
-        .await
-        .context("cannot ask the API server who you are; try: kubectl auth whoami")?;
-    let user = review.status.and_then(|status| status.user_info).and_then(|info| info.username);
-    user.context("the API server does not say who you are; log in and try again")
-}
-
-/// Connects to the cluster of the kubeconfig, and returns the default namespace.
-pub(crate) async fn connect(cluster: &ClusterArgs) -> Result<(Client, String)> {
-    let mut config = config(cluster).await?;
-    config.default_retry = false;
-    config.read_timeout = Some(ANSWERS_WITHIN);
-    config.auth_info.impersonate = cluster.as_user.clone().or(config.auth_info.impersonate);
-    if !cluster.as_groups.is_empty() {
-        config.auth_info.impersonate_groups = Some(cluster.as_groups.clone());
-    }
-    let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).context("cannot use the kubeconfig; check its certificates")?;
-    Ok((client, namespace))
-}
-
-/// Finds the cluster as kubectl does.
-async fn config(args: &ClusterArgs) -> Result<Config> {
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    if let Some(file) = &args.kubeconfig {
-        let kubeconfig = Kubeconfig::read_from(file).context("cannot read --kubeconfig")?;
-        return Config::from_custom_kubeconfig(kubeconfig, &options).await.context("cannot use --kubeconfig");
-    }
-    if args.context.is_some() {
-        return Config::from_kubeconfig(&options)
-            .await
-            .context("cannot use --context; see: kubectl config get-contexts");
-    }
-    Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")
 }
 
 /// Describes a failed list, with advice.

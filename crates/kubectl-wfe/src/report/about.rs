@@ -3,7 +3,10 @@
 use wfe_core::ending::Skip;
 use wfe_core::name::ExecutionId;
 
+use wfe_core::Time;
+
 use super::common::Common;
+use super::recorded::Recorded;
 use crate::installation::{Installation, Leader};
 
 /// The subject of a report, and its facts that do not depend on the rules.
@@ -24,6 +27,14 @@ pub(super) struct About {
     pub(super) nobody_decides: Option<String>,
     /// The plan of its retry policy, if it has one and is undecided.
     pub(super) plan: Option<String>,
+    /// What an operator has recorded of it, if it exists and is undecided.
+    pub(super) recorded: Option<Recorded>,
+    /// Other executions on its target that an operator does not get on with.
+    pub(super) stuck: Option<String>,
+    /// The command that shows the operator's log.
+    pub(super) log: String,
+    /// The time of the answer.
+    pub(super) now: Time,
     /// What the answer depends on.
     pub(super) basis: Basis,
 }

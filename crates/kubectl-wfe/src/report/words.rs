@@ -38,6 +38,9 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [target, namespace, head] = [&self.target, &self.namespace, &self.head].map(|text| line(text));
+        if let Some(why) = &self.unserved {
+            writeln!(f, "{target}: {}\n", line(why))?;
+        }
         match &self.name {
             Some(name) => writeln!(f, "{namespace}/{} on {target}: {head}", line(name))?,
             None => writeln!(f, "a new execution on {target}: {head}")?,

@@ -120,7 +120,7 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
         ..Report::of(&schedule, target, &judgement, &seen.installation, seen.now)
     };
     match args.output {
-        Some(Format::Json) => output().json(&report)?,
+        Some(Format::Json) => output().json("ScheduleExplanation", &report)?,
         None => write!(output(), "{}", report.told())?,
     }
     Ok(report.held.is_none()

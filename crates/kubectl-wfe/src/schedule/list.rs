@@ -10,8 +10,8 @@ use wfe_view::source::{PAGE, objects};
 
 use super::{condition, held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
+use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::output::{line, output};
-use crate::view::{ANSWERS_WITHIN, connect};
 
 /// The columns: heading and path.
 const COLUMNS: [(&str, &str); 10] = [
@@ -29,13 +29,13 @@ const COLUMNS: [(&str, &str); 10] = [
 
 /// Lists them. Always yes.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Result<bool> {
-    let (client, namespace) = connect(cluster).await?;
+    let Connection { client, namespace, .. } = Connection::open(cluster).await?;
     let within_namespace = (!args.all_namespaces).then_some(&*namespace);
     let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
     let mut out = output();
     if args.output == Some(Format::Json) {
         let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
-        out.json(&rows)?;
+        out.json("ScheduleList", &json!({"items": rows}))?;
     } else if found.is_empty() {
         writeln!(
             out,

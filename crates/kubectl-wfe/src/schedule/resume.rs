@@ -12,8 +12,8 @@ use wfe_view::source::objects;
 
 use super::{describe, get, patch, said};
 use crate::cli::ClusterArgs;
+use crate::connection::Connection;
 use crate::output::{line, output};
-use crate::view::{connect, who_am_i};
 
 /// The triage that has paused a schedule, or the latest triage if values of a triage apply in place of those of the
 /// spec.
@@ -29,9 +29,9 @@ struct Standing<'a> {
 
 /// Runs the command. Always yes: neither a suspension nor a triage holds the schedule any more.
 pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>) -> Result<bool> {
-    let (client, namespace) = connect(cluster).await?;
-    let schedules = objects(&client, Kind::Schedule, Some(&namespace));
-    let found = get(&schedules, &namespace, name).await?;
+    let connection = Connection::open(cluster).await?;
+    let schedules = objects(&connection.client, Kind::Schedule, Some(&connection.namespace));
+    let found = get(&schedules, &connection.namespace, name).await?;
     let shown = describe(&found);
     let mut out = output();
     let is_suspended = found.data["spec"]["suspend"] == true;
@@ -49,7 +49,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
     let lifted = match (&standing, reason) {
         (None, _) => None,
         (Some(standing), None) => bail!("{shown} was not changed: {}", standing.asks_why()),
-        (Some(standing), Some(reason)) => Some((standing, reason, who_am_i(&client).await?)),
+        (Some(standing), Some(reason)) => Some((standing, reason, connection.who_am_i().await?)),
     };
     let lifts = lifted.as_ref().map(|(standing, reason, user)| (standing.of, *reason, &**user));
     if let Err(error) = patch(&schedules, &found, &change(is_suspended, lifts)).await {

@@ -10,12 +10,12 @@ fn at(time: &str) -> Time {
     time.parse().unwrap()
 }
 
-/// Returns the report at noon on the one schedule of a target.
+/// Returns the report at noon for one schedule, which is alone on its target.
 fn reported(spec: &Value, status: &Value) -> Report {
     reported_beside(spec, status, None)
 }
 
-/// The same with an execution on the target.
+/// Returns the same report with an execution on the target.
 fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> Report {
     let now = at("2026-01-02T12:00:00Z");
     let mut spec = spec.clone();
@@ -46,6 +46,7 @@ fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> R
         watch_namespace: None,
         execution_namespace: "runs".to_owned(),
         leader: Leader::Is("one".to_owned()),
+        log: String::new(),
         policies: "all 9 are as they ship".to_owned(),
     };
     let (schedule, judgement) = foretell(target, &Uid::new("u"), &installation.policy, now).unwrap();
@@ -118,7 +119,7 @@ fn what_others_wrote_reaches_no_terminal_as_it_is() {
 
 #[test]
 fn a_late_slot_is_not_among_the_next_ones() {
-    // One schedule, twice: the status of a valid plan has the revision of its spec.
+    // Parses the schedule twice: the status of a valid plan needs the revision of its spec.
     let spec = json!({"interval": "1h", "startingDeadlineSeconds": 20});
     let mut schedule = {
         let object = json!({
@@ -135,7 +136,7 @@ fn a_late_slot_is_not_among_the_next_ones() {
     assert_eq!(next[..2], [at("2026-01-02T12:30:00Z"), at("2026-01-02T13:30:00Z")]);
 }
 
-/// The status of a valid plan, with this triage.
+/// Returns the report for a valid plan whose status has this triage.
 fn with_triage(spec: &Value, triage: &Value, adjust: &Value) -> Value {
     let template = json!({"spec": {
         "targetResource": "node/worker",

@@ -1,0 +1,71 @@
+//! Whether the cluster serves the kind that a target names. A target of an unknown kind is locked and decided on all the
+//! same, so nothing else would tell a misspelt one.
+
+use std::collections::BTreeSet;
+
+use kube::Client;
+use kube::discovery::{ApiGroup, Discovery};
+use wfe_core::target::{Scope, TargetName, kind_spellings};
+
+use crate::connection::ANSWERS_WITHIN;
+
+/// How many letters of a kind may be wrong for another one to be proposed.
+const LETTERS: usize = 3;
+
+/// Returns what is wrong with the kind of a target, if the cluster does not serve it. None if discovery fails: then
+/// nothing is known.
+pub(crate) async fn unserved(client: &Client, target: &TargetName) -> Option<String> {
+    let built_in = || [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings);
+    let kind = kind_of(target);
+    if built_in().any(|served| served == kind) {
+        return None;
+    }
+    let discovery = Discovery::new(client.clone()).run_aggregated();
+    let discovery = tokio::time::timeout(ANSWERS_WITHIN, discovery).await.ok()?.ok()?;
+    let resources = discovery.groups().flat_map(ApiGroup::recommended_resources);
+    // Of a custom kind, the spelling is the identity: both are in use.
+    let custom = resources.flat_map(|(it, _)| [it.kind.to_ascii_lowercase(), it.plural]);
+    advice(target, &custom.chain(built_in().map(str::to_owned)).collect())
+}
+
+fn kind_of(target: &TargetName) -> &str {
+    target.as_str().rsplit('/').nth(1).unwrap_or_default()
+}
+
+fn advice(target: &TargetName, served: &BTreeSet<String>) -> Option<String> {
+    let kind = kind_of(target);
+    if served.contains(kind) {
+        return None;
+    }
+    let distance = |other: &&String| strsim::damerau_levenshtein(kind, other);
+    let nearest = served.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= LETTERS.min(kind.len() / 2));
+    let else_ = match (nearest, target.namespace()) {
+        (Some(nearest), _) => format!("did you mean {}?", target.as_str().replacen(kind, nearest, 1)),
+        (None, None) => "a target with a namespace is namespace/kind/name".to_owned(),
+        (None, Some(_)) => "see: kubectl api-resources".to_owned(),
+    };
+    Some(format!("the cluster serves no kind {kind}; {else_}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_kind_is_told_with_the_nearest() {
+        let served = ["deployment", "node", "pod", "widget"].map(str::to_owned).into();
+        let advice = |target: &str| advice(&TargetName::parse(target).unwrap(), &served);
+        assert_eq!(advice("payment/widget/cart"), None);
+        for (target, said) in [
+            (
+                "payment/deployement/cart",
+                "the cluster serves no kind deployement; did you mean payment/deployment/cart?",
+            ),
+            ("nods/worker", "the cluster serves no kind nods; did you mean node/worker?"),
+            ("payment/cart", "the cluster serves no kind payment; a target with a namespace is namespace/kind/name"),
+            ("a/database/cart", "the cluster serves no kind database; see: kubectl api-resources"),
+        ] {
+            assert_eq!(advice(target).as_deref(), Some(said));
+        }
+    }
+}
