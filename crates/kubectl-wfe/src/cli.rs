@@ -1,5 +1,5 @@
-//! The command line. What kubectl takes too is named as there; what the operator takes too, as there, with the same
-//! environment variables and defaults.
+//! The command line. Flags that kubectl or the operator also has have the same names, environment variables and
+//! defaults.
 
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
@@ -66,56 +66,56 @@ Example:
 
 Shows what it lifts, and asks. Exit code: 0 the block is cleared, or there was none; 1 you said no; 2 an error.";
 
-/// Says why a target does or does not run a workflow, and clears it.
+/// Explains why a target does or does not run a workflow, and clears it.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-wfe", bin_name = "kubectl wfe", version, propagate_version = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Which cluster, and as whom.
+    /// The cluster and the user.
     #[command(flatten, next_help_heading = "As every kubectl command")]
     pub(crate) cluster: ClusterArgs,
 }
 
-/// What it can do.
+/// The commands of the plugin.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
+    /// Explain whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
     #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),
-    /// Lift the block that a failure has left on a target, in your own name.
+    /// Clear a target: lift the block that a failure left on it, in your own name.
     #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),
-    /// Show which failures many targets share: the schedules that these touch wait. Writes nothing.
+    /// Show the failures that many targets share. Schedules with such a failure wait. Writes nothing.
     #[command(after_help = CIRCUITS)]
     Circuits(Box<CircuitsArgs>),
-    /// Show WorkflowSchedules, say when they run next and why, and steer them.
+    /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
-        /// What to do.
+        /// The command to run.
         #[command(subcommand)]
         command: ScheduleCommand,
     },
 }
 
-/// What it can do with schedules.
+/// The commands for schedules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
-    /// List them, a line each: when they run next and why, and what holds them.
+    /// List schedules, one per line: when each runs next and why, and what holds it.
     #[command(after_help = LIST_SCHEDULES)]
     List(ScheduleListArgs),
-    /// Say when one runs next, what was compared for that, and what holds it. Writes nothing.
+    /// Explain when a schedule runs next, which times were compared, and what holds it. Writes nothing.
     #[command(after_help = EXPLAIN_SCHEDULE)]
     Explain(Box<ScheduleExplainArgs>),
-    /// Ask for a run now: a hint, which lifts nothing that holds the schedule.
+    /// Ask for a run now. It is a hint, and lifts nothing that holds the schedule.
     #[command(after_help = RUN_SCHEDULE)]
     Run(ScheduleRunArgs),
-    /// Start nothing new until it is resumed; what runs goes on.
+    /// Start nothing new until the schedule is resumed. A run that has begun goes on.
     #[command(after_help = SUSPEND_SCHEDULE)]
     Suspend(ScheduleNameArgs),
-    /// Go on: lift a suspension, and the pause or the values of a triage. The plan begins anew, and nothing of the time
-    /// between is made up for.
+    /// Resume a schedule: lift a suspension, and the pause or the values of a triage. The plan begins anew, and slots
+    /// in between are lost.
     #[command(after_help = RESUME_SCHEDULE)]
     Resume(ScheduleResumeArgs),
 }
@@ -123,11 +123,11 @@ pub(crate) enum ScheduleCommand {
 /// The flags of `circuits`.
 #[derive(Debug, Args)]
 pub(crate) struct CircuitsArgs {
-    /// How to answer. Default: for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 
-    /// How to look.
+    /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
@@ -135,11 +135,11 @@ pub(crate) struct CircuitsArgs {
 /// The flags of `schedule list`.
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleListArgs {
-    /// Those of all namespaces.
+    /// List the schedules of all namespaces.
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// How to answer. Default: for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 }
@@ -151,15 +151,15 @@ pub(crate) struct ScheduleExplainArgs {
     #[arg(value_name = "NAME", required_unless_present = "file", conflicts_with = "file")]
     pub(crate) name: Option<String>,
 
-    /// A file with a WorkflowSchedule (YAML or JSON) that does not have to exist; - for standard input.
+    /// A file with a WorkflowSchedule (YAML or JSON), or - for standard input. The schedule does not have to exist.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// How to answer. Default: for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 
-    /// How to look.
+    /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
@@ -171,7 +171,7 @@ pub(crate) struct ScheduleRunArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Why. It is kept in the hint.
+    /// The reason. It is kept in the hint.
     #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_wish)]
     pub(crate) reason: String,
 }
@@ -183,12 +183,12 @@ pub(crate) struct ScheduleResumeArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Why it may go on. Required where a triage has paused or adjusted it, and kept there with your name.
+    /// The reason. It is required if a triage has paused or adjusted the schedule, and is kept there with your name.
     #[arg(long, value_name = "TEXT", value_parser = parse_resume)]
     pub(crate) reason: Option<String>,
 }
 
-/// Which schedule is meant.
+/// The schedule.
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleNameArgs {
     /// The name of the WorkflowSchedule.
@@ -199,7 +199,7 @@ pub(crate) struct ScheduleNameArgs {
 /// The flags that are kubectl's own.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
-    /// The kubeconfig file. Default: those of KUBECONFIG, or ~/.kube/config.
+    /// The kubeconfig file. Default: the files of KUBECONFIG, or ~/.kube/config.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -207,15 +207,15 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) context: Option<String>,
 
-    /// The namespace of the WorkflowExecution. Default: that of the context.
+    /// The namespace of the WorkflowExecution. Default: the namespace of the context.
     #[arg(short, long, value_name = "NAMESPACE", global = true)]
     pub(crate) namespace: Option<String>,
 
-    /// The user to act as, if you may impersonate.
+    /// The user to act as. You need permission to impersonate.
     #[arg(long = "as", value_name = "USER", global = true)]
     pub(crate) as_user: Option<String>,
 
-    /// A group to act in, with --as; more than once for several.
+    /// A group to act in, with --as. Repeat the flag for several groups.
     #[arg(long = "as-group", value_name = "GROUP", global = true, requires = "as_user")]
     pub(crate) as_groups: Vec<String>,
 }
@@ -227,27 +227,27 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "TARGET|NAME", required_unless_present = "file", conflicts_with = "file", value_parser = Subject::parse)]
     pub(crate) subject: Option<Subject>,
 
-    /// A file with a WorkflowExecution (YAML or JSON) that does not have to exist; - for standard input.
+    /// A file with a WorkflowExecution (YAML or JSON), or - for standard input. The execution does not have to exist.
     #[arg(short, long, value_name = "FILE", conflicts_with = "workflow")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The workflow that would run on the target. Default: each that has been there, and any other.
+    /// The workflow that would run on the target. Default: each workflow that ran there, and any other.
     #[arg(long, value_name = "WORKFLOW_ID")]
     pub(crate) workflow: Option<String>,
 
-    /// How to answer. Default: for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 
-    /// How to look.
+    /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
 
-/// How to answer a program.
+/// The output formats for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One object.
+    /// One JSON object.
     Json,
 }
 
@@ -258,40 +258,40 @@ pub(crate) struct ClearArgs {
     #[arg(value_name = "TARGET", value_parser = Subject::parse_target)]
     pub(crate) target: wfe_core::target::TargetName,
 
-    /// Why the target is in order again. It is kept with your name.
+    /// Why the target is in order again. The reason is kept with your name.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub(crate) reason: String,
 
-    /// The workflow that would run on the target after that. Default: each that has been there, and any other.
+    /// The workflow that would run on the target after the clearance. Default: each workflow that ran there, and any
+    /// other.
     #[arg(long, value_name = "WORKFLOW_ID")]
     pub(crate) workflow: Option<String>,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// How to look.
+    /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
 
-/// Which operator, and what is to be taken for its values.
+/// The operator, and settings to assume instead of its own.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
     /// The namespace of the operator's own objects.
     #[arg(long, env = "WFE_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system")]
     pub(crate) operator_namespace: String,
 
-    /// The operator's Deployment there, whose flags are read.
+    /// The operator's Deployment in its namespace. Its flags are read.
     #[arg(long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
     pub(crate) operator: String,
 
-    /// A file with the operator's ConfigMap (YAML), to be used in place of the one in the cluster; - for standard
-    /// input.
+    /// A file with the operator's ConfigMap (YAML), or - for standard input. It replaces the ConfigMap in the cluster.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 
-    /// The one namespace whose WorkflowExecutions the operator watches. Default: as its flags say, else all.
+    /// The one namespace whose WorkflowExecutions the operator watches. Default: as its flags say, else all namespaces.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) watch_namespace: Option<String>,
 
@@ -299,19 +299,19 @@ pub(crate) struct ViewArgs {
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) execution_namespace: Option<String>,
 
-    /// Values that win over those that are in force.
+    /// Values that override the settings in force.
     #[command(flatten)]
     pub(crate) overrides: Overrides,
 }
 
-/// The policy flags of the operator, of which only those count that somebody has given: key and value.
+/// The operator's policy flags that were given, as keys and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overrides(pub(crate) Vec<(String, String)>);
 
 impl Overrides {
     fn flags() -> Vec<Arg> {
         let flags = PolicyArgs::augment_args(clap::Command::new("policy"));
-        // The default is what is in force, not what the operator takes without a flag.
+        // The default is the setting in force, not the default of the operator's flag.
         flags.get_arguments().map(|flag| flag.clone().default_value(None::<&str>)).collect()
     }
 }
@@ -341,17 +341,17 @@ impl FromArgMatches for Overrides {
     }
 }
 
-/// As the API server checks it, but before anything is shown and asked.
+/// Checks a reason like the API server, before anything is shown and asked.
 fn parse_reason(text: &str) -> Result<String, String> {
     parse_why(text, wfe_api::limits::CLEARANCE_REASON, "the target is in order again")
 }
 
-/// As [`parse_reason`], of a run that is asked for.
+/// Checks the reason of a requested run, like [`parse_reason`].
 fn parse_wish(text: &str) -> Result<String, String> {
     parse_why(text, wfe_api::limits::HINT_REASON, "it is to run now")
 }
 
-/// As [`parse_reason`], of what a triage has done.
+/// Checks the reason of a resume, like [`parse_reason`].
 fn parse_resume(text: &str) -> Result<String, String> {
     parse_why(text, wfe_api::limits::RESUME_REASON, "it may go on")
 }

@@ -54,8 +54,8 @@ impl Connection {
         Ok(Self { client, namespace, ahead })
     }
 
-    /// Returns the time by the API server's clock: the times in objects are the server's, or those of machines that agree
-    /// with it.
+    /// Returns the time by the API server's clock: the times in objects are the server's, or those of machines that
+    /// agree with it.
     pub(crate) fn now(&self) -> Time {
         Utc::now() + self.ahead
     }

@@ -1,5 +1,5 @@
-//! Whether the cluster serves the kind that a target names. A target of an unknown kind is locked and decided on all the
-//! same, so nothing else would tell a misspelt one.
+//! Whether the cluster serves the kind that a target names. A target of an unknown kind is locked and decided on like
+//! any other, so nothing else would tell a misspelt one.
 
 use std::collections::BTreeSet;
 

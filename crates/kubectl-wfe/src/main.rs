@@ -19,6 +19,7 @@ mod report;
 mod retries;
 mod schedule;
 mod subject;
+mod table;
 mod view;
 
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Stdout, Write, stderr, stdout};
 
 use serde::Serialize;
+use terminal_size::Width;
 use wfe_view::printable;
 
 pub(crate) use wfe_view::printable::line;
@@ -24,6 +25,9 @@ struct Answer<'a, T> {
     answer: &'a T,
 }
 
+/// The narrowest terminal on which lines are broken, in columns: below it, every way to show them is bad.
+const NARROWEST: usize = 40;
+
 /// Standard output. `write!` and `writeln!` write to it.
 pub(crate) struct Output(Stdout);
 
@@ -33,9 +37,14 @@ pub(crate) fn output() -> Output {
 }
 
 impl Output {
-    /// Writes text for people.
+    /// Writes text for people. On a terminal, lines break at words.
     pub(crate) fn write_fmt(&mut self, said: fmt::Arguments<'_>) -> io::Result<()> {
-        self.hand_over(&printable::lines(&said.to_string()))
+        let said = said.to_string();
+        let text = printable::lines(&said);
+        match terminal_size::terminal_size_of(&self.0) {
+            Some((Width(width), _)) => self.hand_over(&wrapped(&text, width.into())),
+            None => self.hand_over(&text),
+        }
     }
 
     /// Writes an answer for a program, an object of this kind.
@@ -52,6 +61,29 @@ impl Output {
             written => written,
         }
     }
+}
+
+/// Breaks lines at words. What follows is indented as far as the text behind a label, or by two spaces more.
+fn wrapped(text: &str, width: usize) -> String {
+    let indent = |line: &str| {
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        let label = line.get(spaces..).and_then(|rest| Some(rest.find("  ")? + rest.len() - rest.trim_start().len()));
+        let behind = label.and_then(|end| Some(spaces + end + line.get(spaces + end..)?.find(|it| it != ' ')?));
+        behind.filter(|behind| spaces > 0 && *behind < width / 2).unwrap_or(spaces + 2)
+    };
+    let mut broken = String::new();
+    for line in text.split_inclusive('\n') {
+        let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
+        if body.chars().count() <= width || width < NARROWEST {
+            broken.push_str(line);
+            continue;
+        }
+        let further = " ".repeat(indent(body));
+        let options = textwrap::Options::new(width).subsequent_indent(&further).break_words(false);
+        broken.push_str(&textwrap::fill(body, options));
+        broken.push_str(end);
+    }
+    broken
 }
 
 /// Tells on standard error what takes a while, and why.
@@ -81,6 +113,17 @@ mod tests {
             complaint(&error.context("cannot clear")),
             "kubectl wfe: cannot clear: two things:\n  | * a\\u{1b}[2J\n  | node/n: would run now\n"
         );
+    }
+
+    #[test]
+    fn lines_break_at_words_and_stay_behind_their_label() {
+        let text = "node/n: would be skipped, because another one holds it\n  why          one two three four five six seven\n";
+        assert_eq!(
+            wrapped(text, 40),
+            "node/n: would be skipped, because\n  another one holds it\n  why          one two three four five\n\
+             \x20              six seven\n"
+        );
+        assert_eq!(wrapped("short\n\nlines\n", 80), "short\n\nlines\n");
     }
 
     /// A write outside of this module could control the terminal.

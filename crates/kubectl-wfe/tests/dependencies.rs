@@ -1,17 +1,17 @@
-//! The plugin reads and explains: nothing that serves, counts or leads is built into it.
+//! The plugin reads and explains. It must not depend on packages that serve, count or elect a leader.
 
 #![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 
 use std::process::Command;
 
-/// Packages that only the operator needs, or that would bring its server.
+/// Packages that only the operator needs, or that would pull in its server.
 const ABSENT: [&str; 4] = ["axum", "kube-runtime", "prometheus", "wfe-operator"];
 
 #[test]
 fn the_plugin_has_no_part_of_the_operator_in_it() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let tree = ["tree", "--locked", "--offline", "--package", "kubectl-wfe", "--edges", "normal", "--prefix", "none"];
-    // {f}: the features of each package.
+    // `{f}` prints the features of each package.
     let output = Command::new(cargo).args(tree).args(["--format", "{p} [{f}]"]).output().unwrap();
     let (tree, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{errors}");

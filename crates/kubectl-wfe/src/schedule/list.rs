@@ -11,7 +11,8 @@ use wfe_view::source::{PAGE, objects};
 use super::{condition, held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
-use crate::output::{line, output};
+use crate::output::output;
+use crate::table::table as render;
 
 /// The columns: heading and path.
 const COLUMNS: [(&str, &str); 10] = [
@@ -92,27 +93,20 @@ fn would_be_held(schedule: &DynamicObject) -> Option<String> {
 fn table(schedules: &[DynamicObject]) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
-        Value::String(text) => line(text).into_owned(),
+        Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
-    for schedule in schedules {
+    let rows = schedules.iter().map(|schedule| {
         let row = row(schedule);
-        rows.push(COLUMNS.map(|(name, _)| {
+        COLUMNS.map(|(name, _)| {
             let cell = text(&row[&name.to_ascii_lowercase()]);
             match row.get("zone").filter(|_| name == "CRON") {
                 Some(zone) => format!("{cell} {}", text(zone)),
                 None => cell,
             }
-        }));
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let render = |row: &[String; COLUMNS.len()]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(render).collect()
+        })
+    });
+    render(COLUMNS.map(|(name, _)| name), rows)
 }
 
 #[cfg(test)]
@@ -143,14 +137,12 @@ mod tests {
             },
         ]))
         .unwrap();
-        assert_eq!(
-            table(&schedules),
-            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY                 \
-             HELD                         TRIAGE\n\
-             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                              \
-             Suspended                    Filed\n\
-             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval\\u{1b}[2J   \
-             would be: ExhaustedRetries\n"
-        );
+        let shown = table(&schedules);
+        let cells: Vec<Vec<&str>> =
+            shown.lines().map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect()).collect();
+        assert_eq!(cells[0], COLUMNS.map(|(name, _)| name));
+        assert_eq!(cells[1], ["ops", "nightly", "0 2 * * * Europe/Berlin", "2", "Failed", "Suspended", "Filed"]);
+        let second = ["ops", "b", "5m", "2026-01-02T03:04:05Z", "Interval\\u{1b}[2J", "would be: ExhaustedRetries"];
+        assert_eq!(cells[2], second);
     }
 }

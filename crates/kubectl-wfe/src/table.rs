@@ -1,0 +1,29 @@
+//! Tables for people: a line for each row, without borders.
+
+use comfy_table::{Table, presets::NOTHING};
+
+use crate::output::line;
+
+/// Renders rows below their headings. Each cell stays on one line.
+pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(headings);
+    for row in rows {
+        table.add_row(row.map(|cell| line(&cell).into_owned()));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells_and_a_cell_stays_on_its_line() {
+        let rows = [["a".to_owned(), "x\ny".to_owned()], ["longer".to_owned(), String::new()]];
+        assert_eq!(table(["NAME", "WHY"], rows), "NAME    WHY\na       x\\ny\nlonger\n");
+    }
+}
