@@ -1,4 +1,4 @@
-//! Plain requests: what both the floor client and the benchmark itself send, without reading more than they need.
+//! Plain requests of the floor client and of the benchmark itself. They read no more than they need.
 
 use anyhow::{Context as _, Result, bail};
 use futures::io::AsyncBufRead;
@@ -12,14 +12,14 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::path::Path;
 
-/// How many objects a page of a list holds: as many as the operator's.
+/// How many objects a page of a list holds: as many as in the operator's lists.
 pub(crate) const PAGE: usize = 500;
-/// How the audit log knows the floor client.
+/// The user agent of the floor client in the audit log.
 pub(crate) const AGENT: &str = "wfe-bench";
 /// Longer than any part of a benchmark.
 const WATCH_SECONDS: u32 = 3600;
 
-/// What identifies an object, and what it says of its end.
+/// The identity of an object, and what its spec and status say about its end.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Object {
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(crate) struct Object {
     pub(crate) status: Status,
 }
 
-/// What of an object's metadata is read.
+/// The metadata that the benchmark reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata {
@@ -40,7 +40,7 @@ pub(crate) struct Metadata {
     pub(crate) labels: Labels,
 }
 
-/// The label that says whose run it is.
+/// The label that names the execution of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Labels {
@@ -48,15 +48,15 @@ pub(crate) struct Labels {
     pub(crate) owner: String,
 }
 
-/// What of a run's spec is read.
+/// The part of a run's spec that the benchmark reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spec {
-    /// `PipelineRunPending` before the release.
+    /// `PipelineRunPending` until the release.
     pub(crate) status: String,
 }
 
-/// What of a status is read.
+/// The part of a status that the benchmark reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Status {
@@ -64,7 +64,7 @@ pub(crate) struct Status {
     pub(crate) completion_time: String,
 }
 
-/// One change.
+/// An event of a watch.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Change {
     #[serde(rename = "type")]
@@ -87,7 +87,7 @@ pub(crate) struct PageMetadata {
     pub(crate) r#continue: String,
 }
 
-/// What the API server answered.
+/// The answer of the API server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -95,7 +95,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the object of a success.
+    /// Returns the object if the request succeeded.
     pub(crate) fn object(&self) -> Result<Object> {
         if !(200..300).contains(&self.code) {
             bail!("the API server answered {}: {}", self.code, String::from_utf8_lossy(&self.body));
@@ -104,7 +104,7 @@ impl Answer {
     }
 }
 
-/// Makes a client as the operator has it: no retries of its own.
+/// Creates a client like the operator's: it retries nothing by itself.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -124,7 +124,7 @@ pub(crate) async fn send(client: &Client, method: &str, uri: &str, content: &str
     Ok(Answer { code, body: answer.into_body().collect().await?.to_bytes().to_vec() })
 }
 
-/// Gets something.
+/// Reads a resource.
 pub(crate) async fn get(client: &Client, uri: &str) -> Result<Answer> {
     send(client, "GET", uri, "", String::new()).await
 }
@@ -161,17 +161,17 @@ pub(crate) fn runs(execution_namespace: &str) -> Collection {
     }
 }
 
-/// What a list or a watch is of.
+/// The collection that a list or watch reads.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
-    /// Such as `/apis/tekton.dev/v1/namespaces/x/pipelineruns`.
+    /// The path, such as `/apis/tekton.dev/v1/namespaces/x/pipelineruns`.
     pub(crate) path: String,
     /// A query, such as `labelSelector=...`; may be empty.
     pub(crate) query: String,
 }
 
 impl Collection {
-    /// Lists all of it, page by page, and returns the version of the list. `take` gets what each page holds.
+    /// Lists the collection page by page and returns the version of the list. `take` gets the objects of each page.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         client: &Client,
@@ -193,12 +193,12 @@ impl Collection {
         }
     }
 
-    /// Lists all of it and keeps nothing.
+    /// Lists the collection and keeps nothing.
     pub(crate) async fn list_bare(&self, client: &Client) -> Result<String> {
         self.list(client, |_: Vec<IgnoredAny>| {}).await
     }
 
-    /// Opens a watch from this version on.
+    /// Opens a watch from this version.
     pub(crate) async fn watch(&self, client: &Client, version: &str) -> Result<impl AsyncBufRead + use<>> {
         let Self { path, query } = self;
         let uri = format!(
@@ -209,7 +209,7 @@ impl Collection {
     }
 }
 
-/// Returns what a watch brings; bookmarks are left out.
+/// Returns the events of a watch without bookmarks.
 pub(crate) fn changes(stream: impl AsyncBufRead) -> impl Stream<Item = Result<Change>> {
     stream.lines().filter_map(async |line| {
         let change = line.map_err(Into::into).and_then(|line| parse::<Change>(line.as_bytes()));
@@ -217,7 +217,7 @@ pub(crate) fn changes(stream: impl AsyncBufRead) -> impl Stream<Item = Result<Ch
     })
 }
 
-/// Reads a watch to its end and keeps nothing of it.
+/// Reads a watch to its end and keeps nothing.
 pub(crate) async fn drain(stream: impl AsyncBufRead) -> Result<()> {
     let mut lines = std::pin::pin!(stream.lines());
     while let Some(line) = lines.next().await {

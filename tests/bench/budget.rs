@@ -1,17 +1,17 @@
-//! The budgets, and how a run's measures stand to them.
+//! The budgets, and whether the measures of a run keep them.
 
 use crate::results::{Measure, Results};
 
-/// One line of the table.
+/// One row of the table.
 pub(crate) struct Budget {
     pub(crate) what: &'static str,
     pub(crate) limit: Limit,
-    /// How it is written.
+    /// The unit as text.
     pub(crate) unit: &'static str,
     value: fn(&Results) -> Option<f64>,
 }
 
-/// Where the line is.
+/// The limit of a budget.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     AtMost(f64),
@@ -19,12 +19,12 @@ pub(crate) enum Limit {
 }
 
 impl Budget {
-    /// Returns what a run measured; nothing where the run left it out.
+    /// Returns what a run measured, if it measured this.
     pub(crate) fn value(&self, results: &Results) -> Option<f64> {
         (self.value)(results).filter(|value| value.is_finite())
     }
 
-    /// Returns whether a value is within it.
+    /// Returns whether a value keeps the budget.
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.limit {
             Limit::AtMost(limit) => value <= limit,
@@ -34,8 +34,8 @@ impl Budget {
 }
 
 impl Budget {
-    /// Returns whether its value hangs on how fast the machine is, and on what else it does meanwhile. Counts, bytes
-    /// and what is measured against a floor in turns do not, or much less.
+    /// Returns whether the value depends on the speed and the other load of the machine. Counts, bytes and ratios to a
+    /// floor that was measured in turns depend on it little or not at all.
     pub(crate) fn hangs_on_machine(&self) -> bool {
         matches!(self.unit, "ms" | "µs" | "% of a core")
     }
@@ -45,7 +45,7 @@ fn median(results: &Results, name: &str) -> Option<f64> {
     results.get(name).map(Measure::median)
 }
 
-/// The sum of requests of these kinds for each execution of the throughput rounds.
+/// Returns how many requests of these kinds the throughput rounds needed for each execution.
 fn requests(results: &Results, kinds: &[&str]) -> Option<f64> {
     results.get("throughput/ratio")?;
     let of = |kind: &&str| median(results, &format!("throughput/operator/requests/{kind}")).unwrap_or_default();

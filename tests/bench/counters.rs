@@ -1,4 +1,4 @@
-//! What the API server counted: its requests, its refusals, and whether it is still the same process.
+//! The counters of the API server: its requests, its refusals, and whether it is still the same process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +12,29 @@ use wfe_testkit::Metrics;
 use crate::api;
 use crate::numbers::{median, millis};
 
-/// One kind of request, such as `patch workflowexecutions/status`.
+/// A kind of request, such as `patch workflowexecutions/status`.
 pub(crate) type Request = String;
 
-/// The API server's counters at some time.
+/// The counters of the API server at one time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     requests: BTreeMap<Request, f64>,
-    /// Answers of 429 and of 500 and more.
+    /// Answers with status 429, or with 500 and more.
     refused: f64,
     started_at: f64,
 }
 
-/// What happened between two readings.
+/// The difference between two readings of the counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
-    /// How many requests of each kind, those that were none left out.
+    /// How many requests of each kind. Kinds without a request are left out.
     pub(crate) requests: BTreeMap<Request, f64>,
-    /// What disturbed it, in words.
+    /// What disturbed the measurement, as text.
     pub(crate) disturbed: Vec<String>,
 }
 
 impl Counters {
-    /// Reads them.
+    /// Reads the counters.
     pub(crate) async fn read(client: &Client) -> Result<Self> {
         let answer = api::get(client, "/metrics").await.context("the API server's metrics")?;
         let text = String::from_utf8_lossy(&answer.body);
@@ -65,7 +65,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Says what was counted since then.
+    /// Returns what the API server has counted since `self`.
     pub(crate) async fn since(&self, client: &Client) -> Result<Counted> {
         let now = Self::read(client).await?;
         let mut counted = Counted::default();
@@ -86,7 +86,7 @@ impl Counters {
     }
 }
 
-/// Asks the API server all the time for next to nothing: how long that takes says whether it is slow for everybody.
+/// Sends a trivial request all the time. Its duration shows whether the API server is slow for all clients.
 #[derive(Debug)]
 pub(crate) struct Probe {
     took: Arc<Mutex<Vec<f64>>>,
@@ -100,19 +100,19 @@ impl Drop for Probe {
 }
 
 impl Probe {
-    /// How often it asks.
+    /// The pause between two requests.
     const EVERY: Duration = Duration::from_millis(100);
-    /// In milliseconds: an API server on two busy cores answers in some tens.
+    /// In milliseconds. An API server on two busy cores answers within some tens.
     const SLOW: f64 = 150.0;
 
-    /// Begins to ask.
+    /// Starts the requests.
     pub(crate) fn start(client: Client) -> Self {
         let took: Arc<Mutex<Vec<f64>>> = Arc::default();
         let to = Arc::clone(&took);
         let task = tokio::spawn(async move {
             loop {
                 let begun = Instant::now();
-                // A refusal is an answer; what was no answer took long.
+                // A refusal is an answer too. A request without an answer took long, and counts with its time.
                 drop(api::get(&client, "/livez").await);
                 to.lock().unwrap_or_else(PoisonError::into_inner).push(millis(begun.elapsed()));
                 tokio::time::sleep(Self::EVERY).await;
@@ -121,7 +121,7 @@ impl Probe {
         Self { took, task }
     }
 
-    /// Says that answers took long, where they did.
+    /// Returns a description if the answers took long.
     pub(crate) fn slow(&self) -> Option<String> {
         let took = median(&self.took.lock().unwrap_or_else(PoisonError::into_inner));
         (took > Self::SLOW).then(|| format!("an answer of the API server took {took:.0} ms"))

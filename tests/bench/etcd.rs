@@ -1,4 +1,4 @@
-//! The store beneath the API server, for what would take too long to make through it.
+//! The store of the API server, for objects that would take too long to create through the API server.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::api;
 
-/// As many writes as one transaction may hold by default.
+/// How many writes one transaction may hold by default.
 pub(crate) const AT_ONCE: usize = 128;
 
-/// A client of etcd, by its JSON gateway.
+/// A client of etcd's JSON gateway.
 pub(crate) struct Etcd(Client);
 
 impl Etcd {
@@ -26,7 +26,7 @@ impl Etcd {
         Ok(String::from_utf8(BASE64_STANDARD.decode(value)?)?)
     }
 
-    /// Writes new values by their keys, at most `AT_ONCE`, all or none.
+    /// Writes new values by their keys: at most `AT_ONCE`, all or none.
     pub(crate) async fn create(&self, values: impl IntoIterator<Item = (String, String)>) -> Result<()> {
         let (mut absent, mut puts) = (Vec::new(), Vec::new());
         for (key, value) in values {

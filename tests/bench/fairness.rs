@@ -1,8 +1,8 @@
-//! What one namespace's crowd costs another's single execution: how long it waits for its run beside thousands of
-//! undecided ones, under the operator and under the floor in turns.
+//! What a crowd of executions in one namespace costs a single execution in another: how long it waits for its run
+//! beside thousands of undecided ones. The operator and the floor are measured in turns.
 //!
-//! The floor here is the least that others can be made to wait: one client for each of the two namespaces, and the one
-//! for the crowd has a single request under way.
+//! The floor here is the shortest possible wait. Each of the two namespaces has its own client, and the client of the
+//! crowd has one request in flight.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use crate::observer::{Observer, Seen};
 use crate::subject::{Kind, Subject};
 use crate::{Bench, player};
 
-/// Between two single executions, so that none meets what the last one still has to write.
+/// The pause between two single executions: the next one must not meet unfinished writes of the last one.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many targets the second crowd has.
+/// How many targets the crowd of rivals has.
 const FEW: usize = 12;
 
-/// How the executions of a crowd meet.
+/// How the executions of a crowd relate.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// Each has a target of its own, and runs.
+    /// Each has its own target, and runs.
     Own,
-    /// All are rivals for few targets: one of each target runs, and the others are skipped.
+    /// All are rivals for a few targets. One runs on each target, and the others are skipped.
     Rivals,
 }
 
@@ -46,8 +46,8 @@ impl Shape {
     }
 }
 
-/// Measures single executions beside crowds of so many, of both shapes, in so many rounds. One operator watches all
-/// namespaces: this is not for a cluster that somebody gave.
+/// Measures single executions beside crowds of this size, of both shapes, in this many rounds. One operator watches all
+/// namespaces, so this never uses a cluster of the user.
 pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> Result<()> {
     let other = Arc::clone(&bench.worlds.floor);
     let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };
@@ -76,7 +76,7 @@ pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> 
     measured
 }
 
-/// Measures single executions beside one crowd until that is decided. Returns the p99 of their waits.
+/// Measures single executions beside one crowd until all of the crowd are decided. Returns the p99 of their waits.
 async fn beside(
     bench: &mut Bench,
     (world, other): (&World, &World),
@@ -84,7 +84,7 @@ async fn beside(
     shape: Shape,
     crowd: usize,
 ) -> Result<f64> {
-    // The operator finds all of them undecided when it starts.
+    // The operator finds the whole crowd undecided when it starts.
     let execution = |number| (format!("crowd-{number:05}"), shape.target(number));
     player::create_all(world, (0..crowd).map(execution)).await?;
     let observer = Observer::start(world).await?;
@@ -136,16 +136,16 @@ async fn clear(world: &World, other: &World) -> Result<()> {
     player::clear(other).await
 }
 
-/// What single executions waited for, in milliseconds.
+/// The waits of single executions, in milliseconds.
 #[derive(Default)]
 struct Singles {
-    /// From before their creation until their run is there.
+    /// From before the creation until the run exists.
     waited: Vec<f64>,
-    /// For the answer to their creation: the API server's part, in which who decides has none.
+    /// For the answer to the creation. This part belongs to the API server: the subject has no influence on it.
     created: Vec<f64>,
 }
 
-/// Creates one execution after the other, each on a target of its own, and waits for its run.
+/// Creates single executions one after the other, each on its own target, and waits for each run.
 async fn singles(
     world: &World,
     subjects: &mut [Subject],

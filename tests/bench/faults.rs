@@ -1,5 +1,5 @@
-//! The same work while the API server throttles, is slow, or is restarted: nothing may be lost, and the numbers are
-//! marked.
+//! The same work while the API server throttles, is slow, or is restarted. No execution may be lost, and the numbers
+//! are marked as disturbed.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
 use crate::subject::{Operator, cpu_seconds};
 
-/// How many executions each has.
+/// How many executions each disturbance gets.
 const COUNT: usize = 300;
-/// Every so many-th request is refused.
+/// One of this many requests is refused.
 const EVERY: u64 = 5;
 const SLOW: Duration = Duration::from_millis(200);
 
@@ -28,7 +28,7 @@ enum Disturbance {
     Restarts,
 }
 
-/// Disturbs the operator in each of the three ways.
+/// Measures the operator under each of the three disturbances.
 pub(crate) async fn faults(bench: &mut Bench) -> Result<()> {
     let world = bench.worlds.operator.clone();
     for (name, disturbance) in
@@ -70,7 +70,7 @@ async fn disturbed(bench: &mut Bench, world: &World, name: &str, disturbance: Di
     marks.extend(probe.slow());
     let (cpu, requests) = (cpu_seconds(operator.pid())?, proxy.requests().len());
     let busiest = proxy.busiest_second(begun);
-    // Nothing is lost, and nothing ran twice: each has completed, and each has its one run.
+    // No execution was lost, and none ran twice: each has completed, and each has exactly one run.
     for wfe in world.wfes().await? {
         ensure!(wfe["status"]["phase"] == "Completed", "{name}: {wfe:#}");
     }

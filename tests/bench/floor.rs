@@ -1,8 +1,7 @@
-//! The floor: a client that sends for each execution what the operator sends, and decides nothing.
+//! The floor: a client that sends the same requests for each execution as the operator, and decides nothing.
 //!
-//! It runs as a process of its own under the operator's service account, with as many targets at once and as many
-//! events at once as the operator has, and reads the same watches. What the operator takes longer is what deciding
-//! costs.
+//! It is a separate process under the operator's service account. It works on as many targets and events at once as the
+//! operator, and reads the same watches. The extra time of the operator is the cost of deciding.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -18,14 +17,14 @@ use tokio::task::JoinSet;
 use crate::api::{self, Change, Object, changes, drain};
 use crate::template::{Names, Rendered, Step, Templates};
 
-/// As many as the operator works on at once (`engine.rs`).
+/// As many targets as the operator works on at once (`engine.rs`).
 const PARALLEL_TARGETS: usize = 32;
-/// As many writes as the operator makes at once on one target (`perform.rs`).
+/// As many writes as the operator sends at once on one target (`perform.rs`).
 const PARALLEL_SKIPS: usize = 16;
-/// As many as the operator writes at once (`events.rs`).
+/// As many events as the operator writes at once (`events.rs`).
 const PARALLEL_EVENTS: usize = 4;
 
-/// What the floor client is told.
+/// The arguments of the floor client.
 #[derive(Debug, Args)]
 pub(crate) struct FloorArgs {
     #[arg(long)]
@@ -36,21 +35,21 @@ pub(crate) struct FloorArgs {
     pub(crate) namespace: String,
     #[arg(long)]
     pub(crate) execution_namespace: String,
-    /// What it makes of the executions
+    /// What it does with the executions
     #[arg(long)]
     pub(crate) pick: Pick,
 }
 
-/// What the floor client makes of the executions, and how many requests it has under way.
+/// What the floor client does with the executions, and how many requests it has in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pick {
-    /// All run, as many at once as the operator works on
+    /// Every execution runs, as many at once as the operator works on
     All,
-    /// All run, one request after the other
+    /// Every execution runs, one request after the other
     OneByOne,
-    /// The first runs, and the others are skipped: as many at once as the operator skips on one target
+    /// The first execution runs and the others are skipped, as many at once as the operator skips on one target
     Storm,
-    /// The same, one request after the other
+    /// Like `Storm`, one request after the other
     StormOneByOne,
 }
 
@@ -68,7 +67,7 @@ impl Pick {
     }
 }
 
-/// Sends what is to be sent. Cheap to clone.
+/// Sends the recorded requests. Cheap to clone.
 #[derive(Clone)]
 struct Sender {
     client: Client,
@@ -87,7 +86,7 @@ impl Sender {
         self.events.send(self.templates.render(step, names)?).context("nobody writes events")
     }
 
-    /// Takes one step, and returns the next one that can be taken at once.
+    /// Performs one step, and returns the next step if it can follow at once.
     async fn take(self, step: Step, mut names: Names) -> Result<(Names, Option<Step>)> {
         let written = self.send(step, &names).await?.metadata;
         let next = match step {
@@ -114,7 +113,7 @@ impl Sender {
     }
 }
 
-/// Runs until it is killed, or a request fails: a floor that does less is none.
+/// Runs until it is killed or a request fails. A floor that sends less than all requests would measure nothing.
 pub(crate) async fn run(args: FloorArgs) -> Result<()> {
     let client = api::client(&args.kubeconfig).await?;
     let templates: Templates = serde_json::from_slice(&std::fs::read(&args.templates)?)?;
@@ -188,11 +187,11 @@ pub(crate) async fn run(args: FloorArgs) -> Result<()> {
     }
 }
 
-/// How far an execution is.
+/// The progress of an execution.
 enum State {
-    /// Its first writes are under way.
+    /// Its first writes are in flight.
     Beginning,
-    /// They are, and its run is over already.
+    /// Its first writes are in flight, and its run has already ended.
     EndsAtOnce,
     Running(Box<Names>),
     Over,
@@ -201,14 +200,14 @@ enum State {
 struct Floor {
     sender: Sender,
     pick: Pick,
-    /// What is to be sent, in the order in which it came up, as the operator's queue has it.
+    /// The steps to perform, in the order in which they became due, as in the operator's queue.
     queue: VecDeque<(Step, Names)>,
     work: JoinSet<Result<(Names, Option<Step>)>>,
     states: HashMap<String, State>,
 }
 
 impl Floor {
-    /// Sends as much as may be under way.
+    /// Starts as many steps as may be in flight.
     fn work(&mut self) {
         while self.work.len() < self.pick.parallel() {
             let Some((step, names)) = self.queue.pop_front() else { return };

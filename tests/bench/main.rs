@@ -1,8 +1,8 @@
-//! The benchmark: the operator beside a floor client that sends the same requests and decides nothing, on one machine,
-//! in one run, in turns.
+//! The benchmark measures the operator and a floor client, which sends the same requests and decides nothing. Both run
+//! on one machine in one benchmark run, in turns.
 //!
 //! ```text
-//! Stage ── a control plane without controllers: API server and etcd, and who uses them
+//! Stage ── a control plane without controllers: API server and etcd, and their clients
 //!   ├─ Subject   the operator's release binary under the shipped roles, or the floor client; each a process
 //!   ├─ Player    finishes runs in place of Tekton, by writing their status
 //!   ├─ Observer  sees from outside when runs are created and phases change, the same for both
@@ -10,7 +10,7 @@
 //! Results ── every sample, as JSON; Page ── tables and charts of the last two runs, for docs/
 //! ```
 
-// A program for tests: what it prints is its output, and an error ends it.
+// A program for tests: it prints its results, and an error ends it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod api;
@@ -53,10 +53,10 @@ use crate::results::Results;
 use crate::size::{FULL, QUICK, Size};
 use crate::subject::{Operator, Subjects};
 
-/// Where the last two runs are kept that the documentation shows.
+/// Where the last two runs are kept for the documentation.
 const KEPT: &str = "docs/benchmark";
 
-/// Measures what the operator costs, beside a floor.
+/// Measures what the operator costs in comparison with a floor.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Cli {
@@ -66,11 +66,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measures, compares with the last run that was kept, shows the budgets, and fails where one is missed
+    /// Measures, compares with the last kept run, shows the budgets, and fails if one is missed
     Run(RunArgs),
-    /// Writes the page and the charts of the runs that were kept
+    /// Writes the page and the charts of the kept runs
     Page {
-        /// Another root than the repository's
+        /// The root to write to, in place of the repository's
         #[arg(long)]
         to: Option<PathBuf>,
     },
@@ -81,40 +81,40 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// A cluster to measure on, in place of a control plane of the benchmark's own
+    /// A cluster to measure on, in place of the benchmark's own control plane
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// The operator's binary, as it is released
+    /// The operator's release binary
     #[arg(long)]
     operator: PathBuf,
-    /// Criterion's directory, of which the estimates are taken over
+    /// Criterion's directory, whose estimates are added to the results
     #[arg(long)]
     criterion: Option<PathBuf>,
-    /// What the index was found to hold, a JSON object a line
+    /// The bytes that the index holds, one JSON object a line
     #[arg(long)]
     bytes: Option<PathBuf>,
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, policies,
+    /// Only the steps whose name begins like this: binary, throughput, latency, storm, tasks, targets, policies,
     /// fairness, poison, schedules, past, disturbed
     #[arg(long)]
     only: Option<String>,
-    /// The most executions of any step; the largest ones are left out
+    /// The most executions of any step; larger steps are left out
     #[arg(long, default_value_t = usize::MAX)]
     most: usize,
-    /// Where the results go
+    /// Where to write the results
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
-    /// The machine is too noisy for times: fails only where a budget is missed that is a count, a size, or a ratio
+    /// For a machine that is too noisy for times: only missed budgets for counts, sizes and ratios fail the run
     #[arg(long)]
     ratios_only: bool,
-    /// Keeps the results for the documentation; those that were kept become the ones before
+    /// Keeps the results for the documentation; the results kept so far become the previous ones
     #[arg(long)]
     keep: bool,
 }
 
-/// The worlds: one for each subject, so that neither sees what the other left, and one with a past.
+/// One world for each subject, which sees nothing of the other one, and one world with many old executions.
 #[derive(Clone)]
 struct Worlds {
     floor: Arc<World>,
@@ -122,7 +122,7 @@ struct Worlds {
     past: Arc<World>,
 }
 
-/// A run that is under way.
+/// A benchmark run in progress.
 struct Bench {
     client: Client,
     worlds: Worlds,
@@ -137,7 +137,7 @@ impl Bench {
         println!("{:>5} s  {line}", self.begun.elapsed().as_secs());
     }
 
-    /// Remembers that something was disturbed, so that nobody takes its numbers for more than they are.
+    /// Records that a step was disturbed. The page lists this.
     fn disturbed(&mut self, what: &str, how: &str) {
         let line = format!("{what}: {how}");
         self.say(&format!("DISTURBED: {line}"));
@@ -145,7 +145,7 @@ impl Bench {
     }
 }
 
-// Operators die with the thread that starts them: this one, which lives to the end.
+// Operators die with the thread that starts them. This thread lives until the end.
 #[tokio::main]
 async fn main() -> Result<()> {
     match Cli::parse().command {
@@ -175,7 +175,7 @@ async fn run(args: &RunArgs) -> Result<()> {
     finish(&bench.results, args)
 }
 
-/// Takes a cluster as it is. It must have our kinds and Tekton's, and nobody who runs what the benchmark plays.
+/// Uses a cluster as it is. It must have our kinds and Tekton's, and no controller that does what the benchmark plays.
 async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
     let control_plane = ControlPlane::given(kubeconfig)?;
     let client = control_plane.client().await?;
@@ -194,7 +194,7 @@ async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Makes the worlds, and then stops everything that would work beside what is measured.
+/// Creates the worlds, and then stops everything that would work beside the measured processes.
 async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Results, begun: Instant) -> Result<Bench> {
     let client = control_plane.client().await?;
     let version = client.apiserver_version().await?.git_version;
@@ -217,10 +217,10 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
     Ok(Bench { client, worlds, subjects, results, round: 0, begun })
 }
 
-/// One step after the other. One that fails costs its own numbers and no others.
+/// Takes one step after the other. A failed step loses only its own numbers.
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
-    // The past stays in the API server's caches: nothing but what is disturbed in any case comes after it.
+    // The old executions stay in the API server's caches. Only the steps that are disturbed anyway follow them.
     let all = [
         "binary",
         "throughput",
@@ -235,8 +235,8 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         "past",
         "disturbed",
     ];
-    // To disturb somebody's API server, to fill their etcd, or to start an operator for all of their namespaces is not
-    // for a benchmark to do; and policies are measured on an API server of their own, which is not the one given.
+    // A benchmark must not disturb the API server of a user, fill their etcd, or start an operator for all their
+    // namespaces. Policies are measured on a separate API server, which is not the given one.
     let only_ours = ["policies", "fairness", "past", "disturbed"];
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
@@ -259,7 +259,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
     match step {
         "binary" => binary(bench).await,
         "throughput" => {
-            // The first round warms caches and pools; it does not count.
+            // The first round warms caches and pools, and does not count.
             rounds::throughput(bench, "warm-up", 200, 1, Mode::Plain).await?;
             bench.results.measures.retain(|name, _| !name.starts_with("warm-up"));
             rounds::throughput(bench, "throughput", 1000, size.pairs, Mode::Plain).await?;
@@ -297,7 +297,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
     }
 }
 
-/// The size of the binary, and how soon it serves health.
+/// Measures the size of the binary, and the time until it serves health.
 async fn binary(bench: &mut Bench) -> Result<()> {
     let bytes = usize::try_from(std::fs::metadata(&bench.subjects.program)?.len())?;
     bench.results.add("binary/size", "MB", float(bytes) / 1e6);
@@ -314,7 +314,7 @@ async fn binary(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Counts in the API server's audit log what each of the two has sent in the throughput rounds.
+/// Counts in the API server's audit log the requests of the operator and the floor client in the throughput rounds.
 async fn proof(bench: &mut Bench) -> Result<()> {
     if bench.worlds.floor.control_plane().is_given() {
         return Ok(()); // its audit log is not ours to read
@@ -323,7 +323,7 @@ async fn proof(bench: &mut Bench) -> Result<()> {
         let mut executions = 0_usize;
         let mut requests = std::collections::BTreeMap::<String, usize>::new();
         for entry in world.audit().await?.into_iter().filter(|entry| entry.user == world.operator_user()) {
-            // The floor's requests were recorded in its world, of an operator, before any round.
+            // Before any round an operator was recorded in the world of the floor client, with the same requests.
             let is_floor = entry.user_agent == api::AGENT;
             if (who == "floor") == is_floor && entry.is_write() && (200..300).contains(&entry.code) {
                 let slash = if entry.subresource.is_empty() { "" } else { "/" };

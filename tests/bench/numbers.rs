@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Converts a count; those of a benchmark are far below 2^52.
+/// Converts a count. The counts of a benchmark are far below 2^52.
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 pub(crate) fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// Returns the value below which this part of the samples lies (nearest rank); NaN of none.
+/// Returns the value below which this part of the samples lies (nearest rank), or NaN without samples.
 pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,7 +17,7 @@ pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
     sorted.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the middle of the samples, or the mean of the two that are; NaN of none.
+/// Returns the middle sample, the mean of the two middle ones, or NaN without samples.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -29,12 +29,12 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     }
 }
 
-/// Returns the least and the greatest.
+/// Returns the smallest and the largest sample.
 pub(crate) fn range(samples: &[f64]) -> (f64, f64) {
     samples.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), one| (low.min(*one), high.max(*one)))
 }
 
-/// Returns how many a second.
+/// Returns how many per second.
 pub(crate) fn per_second(count: usize, took: Duration) -> f64 {
     float(count) / took.as_secs_f64()
 }

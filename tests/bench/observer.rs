@@ -1,4 +1,5 @@
-//! Sees from outside when executions get their runs and change their phases, the same for the operator and the floor.
+//! Observes from outside when executions get their runs and change their phases, in the same way for the operator and
+//! the floor.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,24 +14,24 @@ use wfe_testkit::World;
 use crate::api::{self, Change, Collection, Object, changes};
 use crate::player::PATIENCE;
 
-/// What has been seen.
+/// The observations so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// When the run of an execution was created.
     pub(crate) created: HashMap<String, Instant>,
     /// When each execution began to run.
     pub(crate) running: HashMap<String, Instant>,
-    /// When the run of an execution was handed to Tekton.
+    /// When the run of an execution was released to Tekton.
     pub(crate) released: HashMap<String, Instant>,
-    /// When each was decided to be skipped.
+    /// When each execution was skipped.
     pub(crate) skipped: HashMap<String, Instant>,
-    /// When each ended, well or not.
+    /// When each execution ended, whatever the outcome.
     pub(crate) ended: HashMap<String, Instant>,
     broken: Option<String>,
 }
 
 impl Seen {
-    /// When the first run was created.
+    /// Returns when the first run was created.
     pub(crate) fn first_run(&self) -> Option<Instant> {
         self.created.values().min().copied()
     }
@@ -56,7 +57,7 @@ impl Seen {
     }
 }
 
-/// Two watches in one world. It ends when it is dropped.
+/// Two watches in one world. They end when the observer is dropped.
 #[derive(Debug)]
 pub(crate) struct Observer {
     seen: Arc<(Mutex<Seen>, Notify)>,
@@ -70,7 +71,7 @@ impl Drop for Observer {
 }
 
 impl Observer {
-    /// Begins to watch; what was there before is not seen.
+    /// Starts to watch. Objects from before are not seen.
     pub(crate) async fn start(world: &World) -> Result<Self> {
         let seen: Arc<(Mutex<Seen>, Notify)> = Arc::default();
         let mut tasks = Vec::new();
@@ -116,8 +117,8 @@ impl Observer {
     }
 }
 
-/// Follows one collection. A watch that an API server closes as it stops is opened again where it was; one that it does
-/// not know any more is begun with a list.
+/// Follows one collection. If an API server stops and closes the watch, it is opened again from the same version. If
+/// the API server no longer knows that version, it begins with a list.
 async fn follow(
     client: &kube::Client,
     collection: &Collection,
@@ -142,7 +143,7 @@ async fn follow(
         };
         let mut changes = std::pin::pin!(changes(stream));
         while let Some(change) = changes.next().await {
-            // A connection that breaks in the middle of a line.
+            // The connection broke in the middle of a line.
             let Ok(Change { kind, object }) = change else { break };
             if kind == "ERROR" {
                 "expired".clone_into(&mut version);

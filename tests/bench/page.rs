@@ -1,4 +1,4 @@
-//! The page and the charts of the runs that were kept.
+//! The page and the charts of the kept runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use crate::KEPT;
 use crate::budget::{BUDGETS, Limit};
 use crate::results::{Measure, Results};
 
-/// Where the page stands.
+/// The path of the page.
 const PAGE: &str = "docs/reference/benchmark.md";
 const COLORS: [&str; 2] = ["#1f77b4", "#ff7f0e"];
-/// The data of one chart.
+/// The size of a chart's data area.
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 230.0;
 
-/// Writes page and charts of the runs that are kept, under the root of a repository.
+/// Writes the page and the charts of the kept runs below the root of a repository.
 pub(crate) fn write(root: &Path) -> Result<()> {
     let dir = repository().join(KEPT);
     let last = Results::read(&dir.join("last.json"))?;
@@ -61,8 +61,8 @@ pub(crate) fn budgets(runs: &[&Results]) -> String {
     table + "\n"
 }
 
-/// Lists the budgets that a run has missed. On a machine that is too noisy for times, only those count that do not hang
-/// on it. What was not measured is not missed.
+/// Returns the budgets that a run has missed. On a machine that is too noisy for times, budgets that depend on the
+/// machine are left out. What was not measured is not missed.
 pub(crate) fn missed(results: &Results, is_noisy: bool) -> Vec<String> {
     let counts = BUDGETS.iter().filter(|budget| !(is_noisy && budget.hangs_on_machine()));
     let found = counts.filter_map(|budget| Some((budget, budget.value(results)?)));
@@ -133,7 +133,7 @@ fn spread(measure: &Measure) -> String {
     format!("{} ({} to {})", number(measure.median()), number(low), number(high))
 }
 
-/// Writes a number with three digits that count.
+/// Formats a number with three significant digits.
 fn number(value: f64) -> String {
     let value = value + 0.0; // there is a zero below zero, too
     match value.abs() {
@@ -149,12 +149,12 @@ fn number(value: f64) -> String {
 struct Line<'a> {
     label: &'a str,
     points: Vec<(f64, f64)>,
-    /// Where the run before had them.
+    /// The points of the previous run.
     before: Vec<(f64, f64)>,
 }
 
-/// Returns the charts of the last run, with the points of the one before, by name; those that the last one measured
-/// nothing for are left out.
+/// Returns the charts of the last run by name, with the points of the previous run. A chart is left out if the last run
+/// measured nothing for it.
 fn charts(runs: &[&Results]) -> Vec<(&'static str, String)> {
     let points = |run: &Results, prefix: &str, scale: f64| -> Vec<(f64, f64)> {
         run.curve(prefix).into_iter().map(|(at, measure)| (at, measure.median() * scale)).collect()
@@ -225,7 +225,7 @@ fn chart(title: &str, unit: &str, lines: &[Line<'_>]) -> String {
     let mut free_from = f64::MIN;
     for mark in marks {
         let (x, _) = place(&(mark, 0.0));
-        // Labels that would lie on each other are left out.
+        // Labels that would overlap are left out.
         if x >= free_from {
             let _ = writeln!(
                 svg,

@@ -1,4 +1,4 @@
-//! Makes executions, and plays Tekton: finishes each run as soon as it is released, by writing its status.
+//! Creates executions, and plays Tekton: it finishes each run as soon as it is released, by writing its status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use wfe_testkit::{WfeBuilder, World};
 
 use crate::api::{self, Object, changes};
 
-/// How many requests of the benchmark's own are under way at once.
+/// How many requests of the benchmark itself are in flight at once.
 pub(crate) const PARALLEL: usize = 16;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
-/// How long Tekton's player waits before it opens a watch again that has ended.
+/// The pause before the player opens a watch again that has ended.
 const REOPEN: Duration = Duration::from_millis(500);
 
-/// Begins an execution. Nothing pulls its bundle.
+/// Builds an execution. Nothing pulls its bundle.
 pub(crate) fn execution(world: &World, name: &str, target: &str) -> WfeBuilder {
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     world.wfe(name).target(target).image("registry.invalid/workflows/restart:1.0.0").digest(&digest).parameter("A", "b")
@@ -36,14 +36,14 @@ pub(crate) async fn create_all(world: &World, executions: impl IntoIterator<Item
         .await
 }
 
-/// Deletes all executions, runs and events of a world, and what is left of runs.
+/// Deletes all executions, runs and events of a world, and the remains of its runs.
 pub(crate) async fn clear(world: &World) -> Result<()> {
     let (client, namespace, execution) = (world.client(), world.namespace(), world.execution_namespace());
     let mut collections: Vec<String> =
         api::watched(namespace, &execution).into_iter().take(5).map(|collection| collection.path).collect();
     collections.push(format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"));
     for path in collections {
-        // No kubelet runs that could end the grace period of a pod.
+        // No kubelet is there to end the grace period of a pod.
         let answer = api::send(&client, "DELETE", &format!("{path}?gracePeriodSeconds=0"), "", String::new()).await?;
         ensure!(answer.code == 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
     }
@@ -53,13 +53,13 @@ pub(crate) async fn clear(world: &World) -> Result<()> {
 /// How much of a run is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Its status alone.
+    /// Only its status.
     Plain,
-    /// A TaskRun and a pod too, as Tekton writes them.
+    /// Also a TaskRun and a pod, as Tekton writes them.
     Tasks,
 }
 
-/// Finishes every run of a namespace that is released, until it is dropped.
+/// Finishes every released run of a namespace until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Player(JoinHandle<()>);
 
@@ -77,16 +77,16 @@ impl Player {
 
 async fn play(client: Client, namespace: String, mode: Mode) {
     loop {
-        // An API server that was just restarted refuses watches, or breaks them off.
+        // An API server that has just been restarted refuses or breaks watches.
         let ended = follow(&client, &namespace, mode).await;
         eprintln!("the watch of the played Tekton is opened again: {ended:?}");
         tokio::time::sleep(REOPEN).await;
     }
 }
 
-/// Finishes what a watch delivers, until it ends. What it delivers again and is done is left alone.
+/// Finishes the runs that a watch delivers, until the watch ends. Runs that are already done are skipped.
 async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
-    // From no version on: what is there comes first, without a list that would be counted as the operator's.
+    // Without a version the watch first delivers all existing runs. A list would be counted as the operator's.
     let changes = changes(api::runs(namespace).watch(client, "").await?);
     let slots = Arc::new(Semaphore::new(PARALLEL));
     let mut changes = std::pin::pin!(changes);
@@ -98,7 +98,7 @@ async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
         let slot = Arc::clone(&slots).acquire_owned().await?;
         let (client, namespace) = (client.clone(), namespace.to_owned());
         tokio::spawn(async move {
-            // It may be deleted meanwhile; what waits for its end says so.
+            // The run may be deleted meanwhile. The step that waits for its end reports that.
             if let Err(error) = finish(&client, &namespace, &object, mode).await {
                 eprintln!("the run {} could not be played: {error:#}", object.metadata.name);
             }
@@ -108,7 +108,7 @@ async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// Returns the status of a run that has succeeded.
+/// Returns the status of a run that succeeded.
 fn succeeded() -> Value {
     let now = now();
     json!({"status": {
@@ -134,7 +134,7 @@ async fn finish(client: &Client, namespace: &str, run: &Object, mode: Mode) -> R
     Ok(())
 }
 
-/// Plays the one task of a run, and returns its name.
+/// Plays the only task of a run, and returns its name.
 async fn play_task(client: &Client, namespace: &str, run: &Object) -> Result<String> {
     let (tasks, pods) = (
         format!("/apis/tekton.dev/v1/namespaces/{namespace}/taskruns"),

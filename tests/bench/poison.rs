@@ -1,4 +1,4 @@
-//! What one object of each kind of poison costs the others: a cold start and a storm beside them, and without them, in
+//! What one object of each kind of poison costs the others: a cold start and a storm with and without the poison, in
 //! turns.
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::numbers::millis;
 use crate::subject::{Kind, Operator};
 use crate::{Bench, player, rounds};
 
-/// How many executions of the largest size are there: a page of a list of them would be some six megabytes.
+/// How many executions have the largest size. A page with all of them would be some six megabytes.
 const LARGE: usize = 50;
-/// How deep the deepest object is nested: deeper than a reader of JSON goes that has a limit.
+/// How deep the deepest object is nested: deeper than any reader of JSON with a limit accepts.
 const DEPTH: usize = 400;
-/// A finalizer that nobody takes off until the round is over.
+/// A finalizer that stays until the round is over.
 const FINALIZER: &str = "example.com/held";
 
-/// Measures both, with the poison and without it.
+/// Measures both with and without the poison.
 pub(crate) async fn poison(bench: &mut Bench, count: usize, pairs: usize) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     for number in 0..pairs {
@@ -58,10 +58,10 @@ pub(crate) async fn poison(bench: &mut Bench, count: usize, pairs: usize) -> Res
     Ok(())
 }
 
-/// Makes one object of each kind.
+/// Creates one object of each kind of poison.
 async fn plant(world: &World) -> Result<()> {
     let long_ago = Utc::now() - TimeDelta::days(3);
-    // Names of parameters that a message could be filled with, again and again.
+    // Parameter names that could fill a message if they replaced each occurrence of their value.
     let names: Vec<String> = (0..5).map(|nth| format!("{}{nth}", "N".repeat(252))).collect();
     let parameters: Vec<Value> = names.iter().map(|name| json!({"name": name, "value": "0000"})).collect();
     let words = json!({
@@ -90,7 +90,7 @@ async fn plant(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Takes all away again, also what its finalizer holds.
+/// Removes all poison, including what the finalizer holds.
 async fn pull_up(world: &World) -> Result<()> {
     player::clear(world).await?;
     let runs = world.api(&pipeline_runs(), &world.execution_namespace());
@@ -106,7 +106,7 @@ async fn pull_up(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Makes the first run of a target's chain, whose owner is gone.
+/// Creates the first run of a target's chain, whose owner is gone.
 async fn run(world: &World, name: &str, more: Value) -> Result<()> {
     let target = TargetName::parse(&format!("node/{name}"))?;
     let run = target.chain().run(1);

@@ -1,4 +1,4 @@
-//! What a run of the benchmark has measured, as JSON: every measure with its unit and all its samples.
+//! The results of a benchmark run as JSON: every measure with its unit and all its samples.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,22 +10,22 @@ use wfe_testkit::repository;
 
 use crate::numbers::{median, range};
 
-/// One thing that was measured, as often as it was.
+/// One measure with all its samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measure {
-    /// Such as `ms`.
+    /// The unit, such as `ms`.
     pub(crate) unit: String,
-    /// In the order in which they were taken.
+    /// In the order in which they were measured.
     pub(crate) samples: Vec<f64>,
 }
 
 impl Measure {
-    /// Returns the middle of the samples.
+    /// Returns the median of the samples.
     pub(crate) fn median(&self) -> f64 {
         median(&self.samples)
     }
 
-    /// Returns the least and the greatest.
+    /// Returns the smallest and the largest sample.
     pub(crate) fn range(&self) -> (f64, f64) {
         range(&self.samples)
     }
@@ -34,26 +34,26 @@ impl Measure {
 /// A whole run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
-    /// When it began (RFC 3339).
+    /// When the run began (RFC 3339).
     pub(crate) taken_at: String,
     /// How long it took, in seconds.
     pub(crate) took_seconds: u64,
-    /// The commit that was measured, with a `+` where more than it was there.
+    /// The measured commit, with a `+` if the checkout had other changes.
     pub(crate) commit: String,
-    /// A short run has fewer and smaller steps; it is compared with nothing.
+    /// A short run has fewer and smaller steps, and is compared with nothing.
     pub(crate) quick: bool,
-    /// What it ran on.
+    /// The machine that it ran on.
     pub(crate) machine: BTreeMap<String, String>,
     /// The versions of the measured program and of the tools.
     pub(crate) versions: BTreeMap<String, String>,
-    /// By name, such as `throughput/ratio`.
+    /// Measures by name, such as `throughput/ratio`.
     pub(crate) measures: BTreeMap<String, Measure>,
-    /// What disturbed it: the samples of a round that was disturbed count for nothing.
+    /// What disturbed the run. The samples of a disturbed round do not count.
     pub(crate) disturbed: Vec<String>,
 }
 
 impl Results {
-    /// Begins, with what is known beforehand.
+    /// Begins a run with what is known beforehand.
     pub(crate) fn begin(quick: bool) -> Self {
         let dirty = !output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
         let commit = output("git", &["rev-parse", "--short=12", "HEAD"]) + if dirty { "+" } else { "" };
@@ -72,7 +72,7 @@ impl Results {
         }
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub(crate) fn add(&mut self, name: &str, unit: &str, sample: f64) {
         let measure = self.measures.entry(name.to_owned()).or_default();
         unit.clone_into(&mut measure.unit);
@@ -84,7 +84,7 @@ impl Results {
         self.measures.get(name)
     }
 
-    /// Returns the measures whose name begins so, by the number that follows.
+    /// Returns the measures whose names begin with the prefix, by the number that follows it.
     pub(crate) fn curve(&self, prefix: &str) -> Vec<(f64, &Measure)> {
         let points = self.measures.iter().filter_map(|(name, measure)| {
             let number = name.strip_prefix(prefix)?.parse().ok()?;
@@ -110,14 +110,14 @@ impl Results {
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
     }
 
-    /// Says what differs from an earlier run by more than the samples of either differ among themselves.
+    /// Returns the measures that differ from an earlier run by more than the samples of either run scatter.
     pub(crate) fn moved_since(&self, before: &Self) -> Vec<String> {
         let mut moved = Vec::new();
         for (name, now) in &self.measures {
             let Some(then) = before.get(name) else { continue };
             let (new, old) = (now.median(), then.median());
             let outside = |value: f64, (low, high): (f64, f64)| value < low || value > high;
-            // Of a single sample nobody knows how it scatters: a tenth is taken.
+            // A single sample shows no scatter: a tenth is assumed.
             let scatter = |measure: &Measure| {
                 let (low, high) = measure.range();
                 let slack = if measure.samples.len() < 3 { 0.1 * measure.median().abs() } else { 0.0 };
@@ -131,7 +131,7 @@ impl Results {
     }
 }
 
-/// Runs a program in the repository; what it does not say is unknown.
+/// Runs a program in the repository and returns its output. It is empty if the program cannot run.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).current_dir(repository()).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,4 +1,4 @@
-//! What schedules cost: at rest nothing, and how late their children are made when many fall due together.
+//! What schedules cost: nothing while idle. Also how late their children are created when many are due together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::player::{Mode, PARALLEL, Player};
 use crate::subject::Operator;
 use crate::{Bench, player};
 
-/// How many fall due together.
+/// How many schedules are due together.
 const TOGETHER: usize = 50;
-/// How many connections a client uses that creates as many executions one after the other.
+/// How many connections a client uses to create as many executions as the schedules do.
 const CONNECTIONS: usize = 8;
-/// So long the API server has nothing to do before it does.
+/// How long the API server is idle before the slot.
 const REST: Duration = Duration::from_secs(5);
-/// Before they do, all of them have been asked to, and the operator has planned them.
+/// The schedules are hinted this long before the slot: the operator has then planned all of them.
 const AHEAD: TimeDelta = TimeDelta::seconds(8);
 
-/// Measures with so many schedules: the requests in a time of rest, and rounds of many that fall due together.
+/// Measures this many schedules: the requests while idle, and rounds in which many are due together.
 pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, rest: Duration) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     let operator = Operator::start(&world, &bench.subjects.program, None).await?;
@@ -58,8 +58,9 @@ pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, re
     measured
 }
 
-/// Measures schedules that are all due at the same full minute, in so many rounds, and after each a client that creates
-/// the same executions on eight connections: until the last is seen on a watch, from the minute on, and from its begin.
+/// Measures schedules that are all due at the same full minute, in this many rounds. After each round a client creates
+/// the same executions on eight connections. Both end when a watch has shown the last one. The schedules are measured
+/// from the minute on, the client from its start.
 pub(crate) async fn minute(bench: &mut Bench, count: usize, rounds: usize) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     let mut measured = Ok(());
@@ -77,7 +78,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     let operator = Operator::start(world, &bench.subjects.program, None).await?;
     let _player = Player::start(bench.client.clone(), &world.execution_namespace(), Mode::Plain);
     let measured = async {
-        // None is due while they are made.
+        // No schedule is due while they are created.
         create(world, count, &json!({"cron": "* * * * *", "suspend": true})).await?;
         let second = Utc::now().timestamp() % 60;
         if second > 30 {
@@ -113,7 +114,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Creates these on a few connections, one after the other on each.
+/// Creates these objects on a few connections, one after the other on each.
 async fn create_again(world: &World, all: Vec<DynamicObject>) -> Result<()> {
     let executions = world.api(&wfe_testkit::wfe::resource(), world.namespace());
     let clients = all.chunks(all.len().div_ceil(CONNECTIONS).max(1)).map(|of_one| {
@@ -128,7 +129,7 @@ async fn create_again(world: &World, all: Vec<DynamicObject>) -> Result<()> {
     futures::future::try_join_all(clients).await.map(drop)
 }
 
-/// Returns what was sent when this was created.
+/// Returns the object as it was sent at its creation.
 fn as_created(mut object: DynamicObject) -> DynamicObject {
     let ObjectMeta { name, namespace, labels, annotations, .. } = object.metadata;
     object.metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
@@ -150,7 +151,7 @@ fn target(number: usize) -> String {
     format!("node/{}", name(number))
 }
 
-/// Creates so many schedules with this plan.
+/// Creates this many schedules with this plan.
 async fn create(world: &World, count: usize, plan: &Value) -> Result<()> {
     let of_an_execution = player::execution(world, "template", "node/template").json();
     let all = (0..count).map(|number| {
@@ -179,7 +180,7 @@ async fn create(world: &World, count: usize, plan: &Value) -> Result<()> {
         .await
 }
 
-/// Waits until each has its next run in its status.
+/// Waits until the status of each schedule has its next run.
 async fn await_planned(world: &World, count: usize) -> Result<()> {
     let resource = manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule");
     let is_planned = |it: &Value| it["status"]["nextRunTime"].is_string();
@@ -187,7 +188,7 @@ async fn await_planned(world: &World, count: usize) -> Result<()> {
     world.await_many(&resource, world.namespace(), "all schedules planned", all).await.map(drop)
 }
 
-/// Has some fall due at one moment, and returns how many milliseconds after it each child was seen.
+/// Makes some schedules due at one moment, and returns how many milliseconds later each child was seen.
 async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> Result<Vec<f64>> {
     let slot = Utc::now() + AHEAD;
     let slot = DateTime::<Utc>::from_timestamp(slot.timestamp(), 0).context("no such time")?;
@@ -214,7 +215,7 @@ async fn patch_all(world: &World, which: impl IntoIterator<Item = usize>, spec: 
         .await
 }
 
-/// Returns how many milliseconds after a slot each of its children was seen.
+/// Returns how many milliseconds after the slot each child was seen.
 async fn children(
     bench: &Bench,
     world: &World,

@@ -1,25 +1,25 @@
-//! How much is measured.
+//! The size of each step.
 
 use std::time::Duration;
 
 /// How large each step is.
 pub(crate) struct Size {
     pub(crate) pairs: usize,
-    /// Of those with TaskRuns and pods.
+    /// Pairs with TaskRuns and pods.
     pub(crate) task_pairs: usize,
     pub(crate) blocks: usize,
     pub(crate) load_seconds: u64,
     pub(crate) storms: &'static [(usize, usize)],
     pub(crate) targets: Option<usize>,
-    /// Executions of the storm beside poison, and pairs.
+    /// Executions of the storm beside the poison, and pairs.
     pub(crate) poison: (usize, usize),
-    /// Batches of creations with the policies, and as many without.
+    /// Batches of creations with the policies, and the same number without.
     pub(crate) policies: usize,
-    /// Executions of each crowd beside single ones, and rounds.
+    /// Executions of each crowd beside the single ones, and rounds.
     pub(crate) fairness: (usize, usize),
-    /// Schedules, and rounds of those that fall due together.
+    /// Schedules, and rounds in which some of them are due together.
     pub(crate) schedules: (usize, usize),
-    /// Schedules that are due at the same minute, and rounds of them.
+    /// Schedules that are due at the same minute, and rounds.
     pub(crate) minute: (usize, usize),
     pub(crate) past: &'static [usize],
     pub(crate) starts: usize,

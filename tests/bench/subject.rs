@@ -1,4 +1,4 @@
-//! What is measured: an operator, or the floor client in its place. Each is a process of its own.
+//! The measured process: an operator, or the floor client in its place.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,13 +12,13 @@ use crate::floor::Pick;
 use crate::numbers::float;
 use crate::template::Templates;
 
-/// How long a subject may take until it is ready.
+/// How long a subject may take to become ready.
 const READY_WITHIN: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(5);
-/// The kernel's unit of processor time; the same on every Linux that runs this.
+/// The kernel's unit of processor time. It is the same on every Linux that runs this benchmark.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Which of the two.
+/// The two kinds of subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Floor,
@@ -29,14 +29,14 @@ pub(crate) enum Kind {
 pub(crate) struct Operator(wfe_testkit::Operator);
 
 impl Operator {
-    /// Starts one and waits until it is ready.
+    /// Starts an operator and waits until it is ready.
     pub(crate) async fn start(world: &World, program: &Path, through: Option<&Proxy>) -> Result<Self> {
         let mut operator = Self::spawn(world, program, through).await?;
         operator.await_ready().await?;
         Ok(operator)
     }
 
-    /// Starts one.
+    /// Starts an operator.
     pub(crate) async fn spawn(world: &World, program: &Path, through: Option<&Proxy>) -> Result<Self> {
         let builder = world.operator().program(program).arg("--log-level", "info");
         let builder = match through {
@@ -46,13 +46,13 @@ impl Operator {
         Ok(Self(builder.spawn().await?))
     }
 
-    /// Starts one that takes part in the election, as it is shipped.
+    /// Starts an operator that takes part in the election, as shipped.
     pub(crate) async fn spawn_replica(world: &World, program: &Path) -> Result<Self> {
         let builder = world.operator().replica("bench").program(program).arg("--log-level", "info");
         Ok(Self(builder.spawn().await?))
     }
 
-    /// Waits until it is ready.
+    /// Waits until the operator is ready.
     pub(crate) async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_WITHIN;
         while !self.0.ready().await {
@@ -67,7 +67,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Says what kept it from its work, by its own metrics.
+    /// Returns the disturbances that the operator's own metrics show.
     pub(crate) async fn troubles(&self) -> Result<Vec<String>> {
         let metrics = self.0.metrics().await?;
         let mut troubles = Vec::new();
@@ -84,14 +84,14 @@ impl Operator {
         Ok(troubles)
     }
 
-    /// Returns how many requests it has sent, but for its Lease.
+    /// Returns how many requests the operator has sent, except those for its Lease.
     pub(crate) async fn requests(&self) -> Result<f64> {
         let metrics = self.0.metrics().await?;
         let of = |labels: &[(&str, &str)]| metrics.value("workflowexecution_api_requests_total", labels);
         Ok(of(&[]) - of(&[("resource", "leases")]))
     }
 
-    /// Returns its health endpoint's address, when it listens.
+    /// Returns whether `/healthz` reports health, once it answers.
     pub(crate) async fn health(&self) -> Option<bool> {
         let (status, _) = self.0.get("health", "/healthz").await.ok()?;
         Some(status == 200)
@@ -106,7 +106,7 @@ impl Operator {
     }
 }
 
-/// A subject that runs.
+/// A running subject.
 pub(crate) enum Subject {
     Operator(Operator),
     Floor(Floor),
@@ -120,7 +120,7 @@ impl Subject {
         }
     }
 
-    /// Waits for what it is to bring about, or until it ends by itself: then that never comes.
+    /// Waits for `work`, or returns an error if the subject ends by itself first.
     pub(crate) async fn until<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,
@@ -128,7 +128,7 @@ impl Subject {
         }
     }
 
-    /// Waits for what these are to bring about, or until one of them ends by itself.
+    /// Waits for `work`, or returns an error if one of the subjects ends by itself first.
     pub(crate) async fn until_of_all<T>(subjects: &mut [Self], work: impl Future<Output = Result<T>>) -> Result<T> {
         let deaths = subjects.iter_mut().map(|subject| Box::pin(subject.death()));
         tokio::select! {
@@ -150,7 +150,7 @@ impl Subject {
         }
     }
 
-    /// Ends it. A floor client that had ended by itself did less than it should have: an error.
+    /// Stops the subject. It is an error if a floor client had already ended by itself: it did less than it should.
     pub(crate) async fn stop(self) -> Result<()> {
         match self {
             Self::Operator(operator) => operator.stop().await,
@@ -170,13 +170,13 @@ pub(crate) struct Floor {
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What both kinds are started from.
+/// What subjects of both kinds are started from.
 pub(crate) struct Subjects {
     pub(crate) program: PathBuf,
     templates: PathBuf,
@@ -184,7 +184,7 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// Takes down what the operator sends, for the floor client to send the same.
+    /// Records the operator's requests, which the floor client then sends.
     pub(crate) async fn prepare(world: &World, program: &Path) -> Result<Self> {
         let dir = world.control_plane().dir().join("bench");
         std::fs::create_dir_all(&dir)?;
@@ -194,7 +194,7 @@ impl Subjects {
         Ok(Self { program: program.to_owned(), templates, dir })
     }
 
-    /// Starts one of the two and waits until it is ready.
+    /// Starts a subject of this kind and waits until it is ready.
     pub(crate) async fn start(&self, kind: Kind, world: &World, pick: Pick) -> Result<Subject> {
         Ok(match kind {
             Kind::Operator => Subject::Operator(Operator::start(world, &self.program, None).await?),
@@ -202,7 +202,8 @@ impl Subjects {
         })
     }
 
-    /// Starts a floor client for the executions of this namespace, whose runs are where those of the world are.
+    /// Starts a floor client for the executions of this namespace. Its runs are in the execution namespace of the
+    /// world.
     pub(crate) async fn start_floor(&self, world: &World, namespace: &str, pick: Pick) -> Result<Floor> {
         let kubeconfig = self.dir.join(format!("floor-{namespace}"));
         world.write_operator_kubeconfig(None, &kubeconfig).await?;
@@ -229,17 +230,18 @@ impl Subjects {
     }
 }
 
-/// Returns how much processor time a process has used, in seconds, in steps of a hundredth.
+/// Returns the processor time of a process, in seconds, in steps of a hundredth.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name may hold spaces; it ends with the last bracket. After it, user and system time are the 12th and 13th.
+    // The name may contain spaces, and ends with the last bracket. User and system time are the 12th and 13th fields
+    // after it.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
     let (user, system) = ticks(11).zip(ticks(12)).context("/proc does not say how much time a process has used")?;
     Ok((user + system) / TICKS_PER_SECOND)
 }
 
-/// Returns how much memory of a process is resident, in bytes.
+/// Returns the resident memory of a process, in bytes.
 pub(crate) fn resident_bytes(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,4 +1,4 @@
-//! What the operator sends, recorded once and sent again by the floor client with other names.
+//! The operator's requests, recorded once. The floor client sends them with other names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use wfe_testkit::{Fault, Proxy, World};
 use crate::player::{self, Player};
 use crate::subject::Operator;
 
-/// The execution that is recorded. Its name is part of its target and of what is made of that.
+/// The recorded execution. Its name is part of its target and of everything derived from the target.
 const NAME: &str = "recorded";
 
-/// One request of the operator.
+/// One kind of request that the operator sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Step {
     Create,
@@ -63,7 +63,7 @@ impl Step {
     }
 }
 
-/// What differs from request to request.
+/// The names that differ from request to request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) namespace: String,
@@ -76,7 +76,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// In the order in which they are looked for: what holds another comes first.
+    /// In the order in which they are searched: a name that contains another one comes first.
     fn all(&self) -> [&str; 7] {
         [
             &self.execution_namespace,
@@ -90,7 +90,7 @@ impl Names {
     }
 }
 
-/// A text with places for names.
+/// A text with placeholders for names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Text(Vec<Piece>);
 
@@ -101,7 +101,7 @@ enum Piece {
 }
 
 impl Text {
-    /// Reads a text; what is a name in it becomes a place.
+    /// Parses a text: each name in it becomes a placeholder.
     pub(crate) fn of(text: &str, names: &Names) -> Self {
         let mut pieces = vec![Piece::Literal(text.to_owned())];
         for (index, name) in names.all().into_iter().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -110,7 +110,7 @@ impl Text {
         Self(pieces)
     }
 
-    /// Puts names into the places.
+    /// Fills in the placeholders.
     pub(crate) fn render(&self, names: &Names) -> String {
         let all = names.all();
         let texts = self.0.iter().map(|piece| match piece {
@@ -135,7 +135,7 @@ fn split(piece: Piece, name: &str, index: usize) -> Vec<Piece> {
     pieces
 }
 
-/// A request to be sent.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Rendered {
     pub(crate) method: &'static str,
@@ -150,12 +150,12 @@ struct Template {
     body: Text,
 }
 
-/// All that the floor client sends.
+/// All requests that the floor client sends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Templates(BTreeMap<Step, Template>);
 
 impl Templates {
-    /// Has the operator run one execution and skip another, and takes down what it sends.
+    /// Lets the operator run one execution and skip another, and records its requests.
     pub(crate) async fn record(world: &World, program: &Path) -> Result<Self> {
         let sent: Arc<Mutex<BTreeMap<Step, Request>>> = Arc::default();
         let proxy = Proxy::start(world.control_plane()).await?;
@@ -192,7 +192,7 @@ impl Templates {
         let waited = Names {
             wfe: "skipped-one".to_owned(),
             wfe_uid: skipped.metadata.uid.unwrap_or_default(),
-            // It speaks of who ran too, and so does every other skip.
+            // The skip message names the execution that ran, as in every other skip.
             run: String::new(),
             run_uid: String::new(),
             ..ran.clone()
@@ -211,7 +211,7 @@ impl Templates {
         Ok(Self(sent.into_iter().map(template).collect()))
     }
 
-    /// Makes a request.
+    /// Renders a request.
     pub(crate) fn render(&self, step: Step, names: &Names) -> Result<Rendered> {
         let template = self.0.get(&step).with_context(|| format!("{step:?} was not recorded"))?;
         let (method, content) = match step {

@@ -1,4 +1,4 @@
-//! What the API server itself refuses, with the CRD and the policies of this repository: no operator runs here.
+//! What the API server itself refuses, with the CRD and the policies of this repository. No operator runs here.
 
 mod attempts;
 mod builder;

@@ -1,5 +1,5 @@
-//! Executions that are Running and wait for something else than their workflow: for a start, for an answer to a request
-//! to stop, for what a deleted run has left, for the API server to let the operator read. Each says so, and each ends.
+//! Running executions that wait for something other than their workflow. They wait for a start, an answer to a request
+//! to stop, the remains of a deleted run, or a permission to read. Each reports what it waits for, and each ends.
 
 use std::time::Duration;
 
@@ -13,10 +13,11 @@ use wfe_testkit::{ControlPlane, Metrics, Operator, Options, Outcome, Pipeline, W
 use crate::cancelled::cancel;
 use crate::expect::{condition, text};
 
-/// A minute until a request to stop counts as unanswered, or half a minute until nothing is left, and some.
+/// A request to stop counts as unanswered after a minute, and the operator looks for remains after half a minute. The
+/// rest is reserve.
 const WITHIN: Duration = Duration::from_secs(150);
 const UNANSWERED: &str = "workflowexecution_cancels_unanswered";
-/// A finalizer that nobody takes off but the test.
+/// A finalizer that only the test removes.
 const HOLD: &str = "test.kubernaut.ai/hold";
 
 /// Returns the message of the condition `Succeeded`.
@@ -63,7 +64,7 @@ async fn a_cancel_that_tekton_does_not_answer_is_shown_until_tekton_is_back() ->
     world.wfe("rival").workflow("other").image(&held).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert!(text(&rival["status"]["skipDetails"]["message"]).contains("its run does not stop"), "{rival:#}");
-    // A replica that begins to lead asks again, in a way that changes the run.
+    // A new leader asks again, and this changes the run.
     operator.kill().await?;
     let operator = world.operator().start().await?;
     let asked = |run: &Value| run["metadata"]["annotations"]["kubernaut.ai/cancel-asked"] == "2";
@@ -91,7 +92,7 @@ async fn a_run_that_is_deleted_and_held_ends_its_execution_once_its_tasks_have_e
     let waiting = await_reason(&world, "holder", "Cancelling").await?;
     let words = said(&waiting);
     assert!(words.contains("is being deleted") && words.contains(HOLD), "{words}");
-    // Its task works on the target.
+    // Its task still works on the target.
     world.wfe("rival").workflow("other").image(&held).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
@@ -137,7 +138,7 @@ async fn a_failed_run_that_cannot_be_read_for_a_minute_is_no_failure_of_its_targ
     assert!(said(&wfe).contains(&right.missing()), "{wfe:#}");
     let trouble = ("workflowexecution_operator_trouble_targets", &[("cause", "Examining")]);
     await_gauge(&operator, trouble.0, trouble.1, 1.0).await?;
-    // Once it was an execution failure after three quarters of a minute.
+    // In the past this became an execution failure after three quarters of a minute.
     let since: DateTime<Utc> = Utc::now();
     let user = world.operator_user();
     let is_late = |at: &str| DateTime::parse_from_rfc3339(at).is_ok_and(|at| at - TimeDelta::seconds(60) > since);

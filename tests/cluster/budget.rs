@@ -1,4 +1,4 @@
-//! What a WorkflowExecution costs the API server, from its own audit log.
+//! What a WorkflowExecution costs the API server, according to its audit log.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A person's cancellation before anything ran: no failure of the target, and shown as what it is (section 7).
+//! A person cancels before anything ran: the target has no failure, and the reason is shown (section 7).
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -30,7 +30,7 @@ async fn a_cancellation_before_anything_ran_is_no_failure_of_its_target() -> Res
     let waits =
         world.push_pipeline("waiting", &Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating"))).await?;
     let recording = world.record_all().await?;
-    // One more than would exhaust the target.
+    // One more than needed to exhaust the target.
     let early: Vec<String> = (0..6).map(|nth| format!("early-{nth}")).collect();
     for name in &early {
         world.wfe(name).image(&works).create().await?;
@@ -40,7 +40,7 @@ async fn a_cancellation_before_anything_ran_is_no_failure_of_its_target() -> Res
     for name in &early {
         check_uncounted(&world.await_phase(name, "Failed").await?);
     }
-    // Nor does one that had its turn, of which nothing had started.
+    // The same holds for an execution that had its turn, but of which nothing had started.
     world.wfe("waits").image(&waits).create().await?;
     world.await_pod("waits", |pod| pod["status"]["phase"] == "Pending").await?;
     world.await_phase("waits", "Running").await?;

@@ -1,5 +1,7 @@
-//! The Helm chart: what it renders and what it refuses; installed, upgraded and uninstalled by the real Helm; the
-//! operator exactly as it is deployed; and who may do what by the roles that come with it.
+//! The Helm chart:
+//! - what it renders and what it refuses;
+//! - its life under the real Helm: installed, upgraded and uninstalled;
+//! - the operator exactly as deployed, and the permissions of the shipped roles.
 
 mod dry_run;
 mod installed;
@@ -17,7 +19,7 @@ use wfe_testkit::{ControlPlane, repository};
 pub(crate) const RELEASE: &str = "wfe-operator";
 pub(crate) const NAMESPACE: &str = "kubernaut-system";
 
-/// Helm with a directory of its own.
+/// Helm with its own directory.
 pub(crate) struct Helm {
     program: PathBuf,
     dir: PathBuf,
@@ -25,7 +27,7 @@ pub(crate) struct Helm {
 }
 
 impl Helm {
-    /// Prepares it for a test of this name, which finds the directory empty.
+    /// Prepares Helm for the test with this name, and empties its directory.
     fn new(test: &str) -> Result<Self> {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chart-{test}"));
         if dir.exists() {
@@ -35,7 +37,7 @@ impl Helm {
         Ok(Self { program: wfe_testkit::helm()?, dir, kubeconfig: None })
     }
 
-    /// Prepares it for a test that installs something here.
+    /// Prepares Helm for a test that installs something on this control plane.
     pub(crate) fn on(control_plane: &ControlPlane, test: &str) -> Result<Self> {
         Ok(Self { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Self::new(test)? })
     }
@@ -45,12 +47,12 @@ impl Helm {
         &self.program
     }
 
-    /// The directory of its own.
+    /// Helm's directory.
     pub(crate) fn home(&self) -> &Path {
         &self.dir
     }
 
-    /// Runs it to its end, and says whether that was a good one, and what it printed: its output, or what went wrong.
+    /// Runs Helm to its end. Returns whether it succeeded, and its output or the error.
     pub(crate) fn try_run(&self, args: &[&str]) -> Result<(bool, String)> {
         let mut command = Command::new(&self.program);
         command.args(args).env("HOME", &self.dir).env_remove("KUBECONFIG");
@@ -71,7 +73,7 @@ impl Helm {
         Ok(said)
     }
 
-    /// Packs the chart, as whoever gets it has it.
+    /// Packs the chart as users get it.
     pub(crate) fn package(&self) -> Result<String> {
         self.run(&["package", &chart(), "--destination", &self.dir.to_string_lossy()])?;
         let package = self.dir.join(format!("wfe-operator-{}.tgz", env!("CARGO_PKG_VERSION")));

@@ -1,5 +1,5 @@
-//! A block that a person lifts: what is skipped before, what runs after, and what the cleared execution says of it
-//! (section 10). Who may do so is the business of `admission/clearance.rs`.
+//! A person lifts a block: what is skipped before, what runs after, and what the cleared execution reports (section
+//! 10). `admission/clearance.rs` covers the permissions.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -63,7 +63,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     world.wfe("broken").image(&fails).create().await?;
     world.await_phase("broken", "Failed").await?;
     await_free(&world, "broken").await?;
-    // What recovers from it lifts the block too.
+    // A recovery lifts the block too.
     let recovery = world.wfe("recovery").workflow("scale").image(&works);
     recovery.patch(|it| it["spec"]["recoveryOf"] = json!("broken")).create().await?;
     world.await_phase("recovery", "Completed").await?;
@@ -76,7 +76,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     assert_eq!(condition(&cleared, "TargetLocked"), "False Free");
     assert!(world.events().await?.iter().all(|event| event["reason"] != "BlockCleared"));
 
-    // Without the recovery the failure stands in the way again, and its clearance goes on doing nothing.
+    // Without the recovery the failure blocks again, and its clearance still has no effect.
     world.delete_wfe("recovery").await?;
     world.wfe("blocked").workflow("scale").image(&works).create().await?;
     let blocked = world.await_terminal("blocked").await?;
@@ -102,8 +102,8 @@ async fn a_clearance_lifts_what_failures_left_behind_and_not_a_cooldown() -> Res
     let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow).image(&works);
     wfe("blocked", "w3").create().await?;
     assert_skipped(&world, "blocked", "PreviousExecutionFailed", "broken").await?;
-    // It covers the execution failure, the exhausted row, and the backoff of the row's last, which still has minutes to
-    // go.
+    // It lifts the execution failure, the exhausted row, and the backoff of the row's last failure, which still has
+    // minutes left.
     clear(&world, "failure-5", "all in order").await?;
     wfe("hot", "w1").create().await?;
     assert_skipped(&world, "hot", "RecentlyRemediated", "success").await?;
@@ -126,13 +126,13 @@ async fn a_clearance_that_does_nothing_does_not_end_a_backoff_either() -> Result
     world.close().await
 }
 
-/// Waits until an execution has let its target go.
+/// Waits until an execution has released its target.
 pub(crate) async fn await_free(world: &World, name: &str) -> Result<()> {
     world.await_wfe(name, "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
     Ok(())
 }
 
-/// Sets `spec.clearance`, as somebody with the right to it.
+/// Sets `spec.clearance` as a user with the permission.
 pub(crate) async fn clear(world: &World, name: &str, reason: &str) -> Result<()> {
     let patch = json!({"spec": {"clearance": {"reason": reason, "clearedBy": "jo@example.com"}}});
     world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;

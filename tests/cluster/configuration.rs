@@ -1,4 +1,5 @@
-//! The `ConfigMap` of a running operator: what changes, what is refused, who is told (section 14).
+//! The `ConfigMap` of a running operator: what changes, what is refused, and where the operator reports it (section
+//! 14).
 
 pub(crate) mod pause;
 mod start;
@@ -15,10 +16,10 @@ use crate::expect::text;
 
 pub(crate) const NAME: &str = "workflowexecution-config";
 
-/// How soon a change is in force.
+/// The time within which a change must be in force.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Makes the `ConfigMap` of a world what these keys say, and returns its resourceVersion.
+/// Sets the `ConfigMap` of a world to these keys, and returns its resourceVersion.
 pub(crate) async fn set(world: &World, values: &[(&str, &str)]) -> Result<String> {
     let data: Map<String, Value> = values.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     let object = json!({
@@ -36,7 +37,7 @@ async fn remove(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a version is in force.
+/// Waits until this version is in force.
 pub(crate) async fn await_in_force(operator: &Operator, version: &str) -> Result<()> {
     let labels = [("version", version)];
     operator
@@ -56,13 +57,13 @@ async fn page(operator: &Operator) -> Result<String> {
     Ok(page)
 }
 
-/// Returns the line of a key on the page, with single blanks.
+/// Returns the line of a key on the page, with single spaces.
 fn line(page: &str, key: &str) -> String {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     page.lines().map(words).find(|words| words.first().is_some_and(|first| first == key)).unwrap_or_default().join(" ")
 }
 
-/// Runs one of the usual workflow on the usual target, and returns how it was decided.
+/// Creates an execution of the usual workflow on the usual target, and returns the decision.
 async fn decided(world: &World, name: &str, bundle: &str) -> Result<String> {
     world.wfe(name).image(bundle).create().await?;
     let wfe = world.await_terminal(name).await?;
@@ -88,7 +89,7 @@ async fn a_changed_value_changes_the_next_decision_within_two_seconds_without_a_
     await_in_force(&operator, &version).await?;
     let took = changed_at.elapsed();
     assert!(took < SOON, "in force after {took:?}");
-    // Its service account does not exist: how it was made is what counts.
+    // Its service account does not exist. The test examines only how the run was created.
     world.wfe("runs").image(&bundle).create().await?;
     let run = world
         .await_run("is made as the configuration says", |run| {
@@ -118,7 +119,7 @@ async fn a_bad_version_changes_nothing_and_says_so_in_three_places() -> Result<(
     let world = World::new("config-bad").await?;
     let bundle = short(&world).await?;
     let good = set(&world, &[("cooldown-period", "0")]).await?;
-    // Two, so that it would be seen if each told of it.
+    // With two operators, duplicate reports would be seen.
     let operator = world.operator().start().await?;
     let other = world.operator().start().await?;
     assert_eq!(decided(&world, "first", &bundle).await?, "Completed");
@@ -143,7 +144,7 @@ async fn a_bad_version_changes_nothing_and_says_so_in_three_places() -> Result<(
             assert!(place.contains(problem), "{problem} is missing in {place}");
         }
     }
-    // Nothing of it is in force: not the pause, and the cooldown is still off.
+    // Nothing of it is in force: neither the pause nor a cooldown.
     await_in_force(&operator, &good).await?;
     assert_eq!(decided(&world, "second", &bundle).await?, "Completed");
     assert_eq!(line(&page, "paused"), "paused false default");
@@ -175,7 +176,7 @@ async fn deleted_it_gives_way_to_the_flags_and_made_again_it_is_in_force_again()
     assert_eq!(line(&page(&operator).await?, "cooldown-period"), "cooldown-period 9m flag");
     assert_eq!(decided(&world, "three", &bundle).await?, "Skipped RecentlyRemediated");
 
-    // Bad, and gone before it is mended: nothing is refused any more.
+    // An invalid ConfigMap is deleted before it is repaired: nothing counts as refused any more.
     set(&world, &[("cooldown-period", "")]).await?;
     operator.await_value("workflowexecution_config_refused", 1.0).await?;
     remove(&world).await?;

@@ -1,7 +1,7 @@
-//! The fake API server of `tests/simulation` answers as the real one does: the same plans, played on both.
+//! The fake API server of `tests/simulation` answers like the real one: the same plans are played on both.
 //!
-//! Controllers are stopped here: what a plan does not ask for must not happen. `WFE_TEST_ALL=1` plays a hundred
-//! thousand requests, and `WFE_CONFORMANCE_SEED=N` one plan alone.
+//! The controllers are stopped: only the plan changes objects. `WFE_TEST_ALL=1` plays a hundred thousand requests, and
+//! `WFE_CONFORMANCE_SEED=N` only one plan.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -18,10 +18,10 @@ use wfe_testkit::{ControlPlane, Options, manifests};
 const REQUESTS: usize = 500;
 /// How many differing plans are reported before the test stops.
 const REPORTED: usize = 8;
-/// How many plans are played at the same time. Each has a namespace of its own, and a fake server of its own.
+/// How many plans are played at the same time, each with its own namespace and fake server.
 const AT_ONCE: usize = 6;
 
-/// Starts an API server with the kinds of this repository and of Tekton, and without anybody who would act on them.
+/// Starts an API server with the kinds of this repository and of Tekton, and without any controllers.
 async fn quiet() -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options { pods: false, ..Options::default() }).await?;
     for component in ["tekton-controller", "tekton-resolvers", "kube-controller-manager"] {
@@ -33,7 +33,7 @@ async fn quiet() -> Result<ControlPlane> {
 /// Plays a plan on the real server.
 async fn real(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     prepare(client, plan).await?;
-    // Pods are refused without it, and who would make it is stopped.
+    // Without it the API server refuses pods, and the controller that would create it is stopped.
     let account = json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -44,7 +44,7 @@ async fn real(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     play(client, plan).await
 }
 
-/// Plays a plan on a fake server of its own, whose clock goes on with each request.
+/// Plays a plan on a separate fake server, whose clock advances with each request.
 async fn fake(plan: &Plan) -> Result<Vec<Line>> {
     let ticks = AtomicI64::new(0);
     let now = move || DateTime::UNIX_EPOCH + TimeDelta::seconds(ticks.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! The ground that all other tests stand on: the control plane starts, plays pods, and leaves nothing behind.
+//! The basis of all other tests: the control plane starts, plays pods, and leaves nothing behind.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -118,12 +118,12 @@ async fn tektons_webhook_judges() -> Result<()> {
     run_bundle(&world, "webhook", &bundle).await?;
     let run = world.await_run("is done", |run| is_done(run, "webhook")).await?;
     assert_eq!(condition(&run).1, Some("Succeeded"));
-    // What only the webhook fills in.
+    // Only the webhook fills these in.
     assert!(run["metadata"]["annotations"].is_object() || run["spec"]["timeouts"].is_object(), "{run:#}");
     Ok(())
 }
 
-/// Not a test of its own: fails when the next one asks for it.
+/// Not a real test. It fails if the next test requests it.
 #[tokio::test]
 async fn failure() -> Result<()> {
     if std::env::var(ROLE).as_deref() != Ok("failure") {
@@ -158,7 +158,7 @@ async fn a_failed_await_says_what_it_saw_and_prints_the_world() -> Result<()> {
     Ok(())
 }
 
-/// Not a test of its own: the process that the next test kills. It runs for ever when that asks for it.
+/// Not a real test: the process that the next test kills. It runs for ever if that test requests it.
 #[tokio::test]
 async fn victim() -> Result<()> {
     if std::env::var(ROLE).as_deref() != Ok("victim") {
@@ -171,7 +171,7 @@ async fn victim() -> Result<()> {
     Ok(())
 }
 
-/// Which of the processes that are no tests of their own this is to be.
+/// Selects which of the tests that are not real ones this process is to be.
 const ROLE: &str = "WFE_TEST_ROLE";
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_killed_supervisor_takes_the_components_with_it() -> Result<()> {
         ensure!(Instant::now() < deadline, "left behind: {:?}", processes_of(control_plane.dir()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // No process was left to remove it; a later start would.
+    // The killed process could not remove it. A later start would.
     std::fs::remove_dir_all(control_plane.dir())?;
     Ok(())
 }

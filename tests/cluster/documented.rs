@@ -1,5 +1,7 @@
-//! The commands that the documentation gives, as they stand there, on control planes of their own: installed by Helm,
-//! changed by hand and by Helm, installed and removed by kustomize; and the way of the README onto a cluster.
+//! The documented commands, exactly as written, on separate control planes:
+//! - installed by Helm, then changed by hand and by Helm;
+//! - installed and removed by kustomize;
+//! - the README's way onto a cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +21,7 @@ use wfe_testkit::{
 use crate::chart::{Helm, NAMESPACE, RELEASE};
 use crate::expect::condition;
 
-/// Kinds of the whole cluster of which the release has objects.
+/// Cluster-scoped kinds of which the release has objects.
 const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
@@ -30,7 +32,7 @@ const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
 
 /// How long the demo's samples may take on kwok's pods.
 const SEEN_WITHIN: Duration = Duration::from_mins(1);
-/// Until the Lease of an operator that was killed is free, or a Deployment is gone; and the demo itself.
+/// The time until the Lease of a killed operator is free, a Deployment is gone, or the demo has ended.
 const FREE_WITHIN: Duration = Duration::from_mins(3);
 
 #[tokio::test]
@@ -50,7 +52,8 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     reader.run(install).await?;
     run("docs/configuration.md", "# Configuration").await?;
     run("docs/configuration.md", "### With Helm").await?;
-    // The pause, and its end: while it lasts, no upgrade ends it by the way, and afterwards one goes through again.
+    // The pause and its end. During the pause an upgrade cannot end it as a side effect; afterwards an upgrade succeeds
+    // again.
     let pausing = commands("docs/configuration.md", "## Pausing")?;
     let [pause, go_on] = &pausing[..] else { bail!("not two commands: {pausing:?}") };
     reader.shell(pause).await?;
@@ -74,8 +77,7 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Each block of the README's section on one's own cluster, by an administrator who has the cluster in
-/// `~/.kube/config`.
+/// Each block of the README's section on your own cluster, for an administrator with the cluster in `~/.kube/config`.
 #[tokio::test]
 async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     let blocks = blocks("README.md")?;
@@ -106,7 +108,7 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     let refused = reader.shell(with_registry).await.err().context("the demo plays beside another operator")?;
     ensure!(format!("{refused:#}").contains("an operator leads already"), "{refused:#}");
     running.kill().await?;
-    // Until nobody has heard of the operator for so long that the Lease is free.
+    // The Lease becomes free only when the operator has been silent for long enough.
     let plays = async || anyhow::Ok(reader.shell(with_registry).await.err().map(|error| format!("{error:#}")));
     let is = |refused: &Option<String>| !refused.as_ref().is_some_and(|why| why.contains("an operator leads already"));
     let failed = ask_until(FREE_WITHIN, "the demo plays", plays, is).await?;
@@ -114,7 +116,7 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     reader.shell(with_bundle).await
 }
 
-/// Of the target that the commands name a workflow has left something behind.
+/// A workflow has left something behind on the target that the commands name.
 async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, block: &[String]) -> Result<()> {
     let [build, path, explain, clear] = block else { bail!("other commands: {block:?}") };
     let bundle = world.push_pipeline("other", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
@@ -132,7 +134,7 @@ async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, b
     reader.shell(explain).await
 }
 
-/// One runs, nine are skipped, and who watches sees it.
+/// One execution runs, nine are skipped, and `--watch` shows it.
 async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()> {
     let [push, create, watch] = block else { bail!("other commands: {block:?}") };
     reader.push_bundle(push).await?;
@@ -159,7 +161,7 @@ async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()
     watching.kill().await.context("kubectl has ended")
 }
 
-/// A demo beside an operator that somebody has installed would be told by that one, too.
+/// An operator that is already installed would also decide on the demo's executions.
 #[tokio::test]
 async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Result<()> {
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
@@ -175,23 +177,23 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     }
     let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
     ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
-    // What Helm keeps when it uninstalls is in nobody's way.
+    // What Helm keeps when it uninstalls does not disturb the demo.
     reader.run(&blocks("deploy/README.md")?[3]).await?;
     let client = control_plane.client().await?;
     let deployments =
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
     let ask = async || anyhow::Ok(deployments.list(&ListParams::default()).await?.items.len());
     ask_until(FREE_WITHIN, "the Deployment is gone", ask, |left| *left == 0).await?;
-    // As deploy/README.md says: it has seen the last policy with a ConfigMap go.
+    // As described in deploy/README.md: this API server has seen the deletion of the last policy with a ConfigMap.
     control_plane.component("kube-apiserver").restart().await?;
     reader.shell(demo).await
 }
 
-/// Returns the commands of a page below a heading, up to the next one.
+/// Returns the commands of a page from this heading to the next one.
 fn commands(page: &str, heading: &str) -> Result<Vec<String>> {
     let text = fs::read_to_string(repository().join(page))?;
     let (_, below) = text.split_once(&format!("{heading}\n")).with_context(|| format!("{page} has no {heading}"))?;
-    // A comment of a command looks like a heading.
+    // A comment in a command looks like a heading.
     let mut in_block = false;
     let section = below.lines().take_while(|line| {
         in_block ^= line.starts_with("```");
@@ -209,7 +211,7 @@ fn blocks(page: &str) -> Result<Vec<Vec<String>>> {
     Ok(blocks_of(&text))
 }
 
-/// Returns the commands of each block of a text; one that goes on in the next line is one.
+/// Returns the commands of each block of a text. A command with continuation lines is one command.
 fn blocks_of(text: &str) -> Vec<Vec<String>> {
     let (mut blocks, mut in_block, mut goes_on) = (Vec::<Vec<String>>::new(), false, false);
     for line in text.lines() {
@@ -235,7 +237,7 @@ fn blocks_of(text: &str) -> Vec<Vec<String>> {
 
 /// A person in the checkout who types the commands of the pages.
 ///
-/// What the pages build is built already, and elsewhere; and `tkn` is not there, so its one command is done here.
+/// The programs of the pages have been built before the test. `tkn` is not available, so the test does its one command.
 struct Reader {
     control_plane: ControlPlane,
     home: PathBuf,
@@ -243,7 +245,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Gives somebody a home with the administrator's kubeconfig in it, and a program on the path beside kubectl.
+    /// Gives a reader a home with the administrator's kubeconfig, and a program on the path next to kubectl.
     fn new(control_plane: &ControlPlane, home: &Path, program: &Path) -> Result<Self> {
         fs::create_dir_all(home.join(".kube"))?;
         fs::copy(control_plane.kubeconfig(), home.join(".kube/config"))?;
@@ -272,7 +274,7 @@ impl Reader {
         Ok(command)
     }
 
-    /// Runs a command to its end, which must be a good one.
+    /// Runs a command, which must succeed.
     async fn shell(&self, line: &str) -> Result<()> {
         let output = tokio::process::Command::from(self.command(line)?).kill_on_drop(true).output().await?;
         let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
@@ -287,7 +289,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Puts what was built onto the path, for all commands that follow.
+    /// Puts the built programs onto the path for all later commands.
     fn export(&mut self, line: &str) -> Result<()> {
         ensure!(line == r#"export PATH="$PWD/target/release:$PATH""#, "another variable: {line}");
         let built = process::workspace_binary("kubectl-wfe")?;
@@ -296,7 +298,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Does what `tkn bundle push IMAGE --filenames FILE` does.
+    /// Does what `tkn bundle push IMAGE --filenames FILE` would do.
     async fn push_bundle(&self, line: &str) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["tkn", "bundle", "push", image, "--filenames", file] = words[..] else { bail!("no bundle: {line}") };
@@ -306,7 +308,7 @@ impl Reader {
     }
 }
 
-/// Returns what is there of ours in the whole cluster.
+/// Returns which of our objects exist in the whole cluster.
 async fn left(client: &Client) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for (group, version, kind) in CLUSTER_WIDE {

@@ -1,4 +1,4 @@
-//! The proof that a step ran, how far a run is, and what is lost with an operator that is killed.
+//! The proof that a step ran, the progress of a run, and what is lost when an operator is killed.
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta};
@@ -17,11 +17,11 @@ fn proof(wfe: &Value) -> String {
     text(&started["message"]).to_owned()
 }
 
-/// Cancels the only run as a person does, and waits until nothing of it is left.
+/// Cancels the only run as a person would, and waits until nothing of it is left.
 async fn cancel_the_run(world: &World) -> Result<()> {
     let runs = world.runs().await?;
     let [run] = &runs[..] else { anyhow::bail!("not one run: {runs:#?}") };
-    // Tekton forgets the pod of a task that is cancelled before its status names the pod.
+    // If a task is cancelled before its status names its pod, Tekton forgets the pod.
     let names_pod = |task: &Value| task["status"]["podName"].as_str().is_some_and(|name| !name.is_empty());
     world.await_all(&look::task_runs(), "each TaskRun names its pod", |all| all.values().all(names_pod)).await?;
     let patch = Patch::Merge(json!({"spec": {"status": "Cancelled"}}));
@@ -64,7 +64,7 @@ async fn what_only_a_killed_operator_has_seen_is_unknown() -> Result<()> {
         let operator = world.operator().start().await?;
         world.wfe("unseen").image(&bundle).create().await?;
         world.await_phase("unseen", "Running").await?;
-        // It cannot write what it sees.
+        // The operator cannot write what it sees.
         let rights = rights::shipped()?;
         let write = rights.iter().find(|right| right.to_string() == "patch kubernaut.ai/workflowexecutions/status");
         let write = write.context("no right to write a status")?;

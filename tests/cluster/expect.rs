@@ -1,10 +1,10 @@
-//! Objects as they must look, whole.
+//! Complete objects as they must be.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// Returns a PipelineRun without what the API server fills in at every create.
+/// Returns a PipelineRun without the fields that the API server sets at every creation.
 pub(crate) fn as_sent(run: &Value) -> Value {
     let mut run = run.clone();
     if let Some(metadata) = run["metadata"].as_object_mut() {
@@ -15,8 +15,8 @@ pub(crate) fn as_sent(run: &Value) -> Value {
     run
 }
 
-/// The first PipelineRun of `payment/deployment/payment-api`, as section 8 has it, at its creation. Tekton's
-/// webhook would change nothing in it.
+/// The first PipelineRun of `payment/deployment/payment-api` at its creation, as in section 8. Tekton's webhook would
+/// not change it.
 pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, params: &Value) -> Value {
     let (namespace, name) = (&wfe["metadata"]["namespace"], &wfe["metadata"]["name"]);
     json!({
@@ -62,12 +62,12 @@ pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, pa
     })
 }
 
-/// Returns a string of an object; empty where there is none.
+/// Returns the string, or an empty one for any other value.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns a condition of a WorkflowExecution as `status reason`; empty where it is not there.
+/// Returns a condition of a WorkflowExecution as `status reason`, or an empty string if it is absent.
 pub(crate) fn condition(wfe: &Value, kind: &str) -> String {
     let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);

@@ -1,7 +1,7 @@
-//! The lock against crashes, lost answers, outages and rivals: faults are injected between operator and API server.
+//! The lock under crashes, lost answers, outages and rivals: a proxy between operator and API server injects the
+//! faults.
 //!
-//! What must hold is judged from outside, by the recording and the audit log (`judge`). `WFE_TEST_ALL=1` makes the
-//! long ones long.
+//! The recording and the audit log are judged from outside (`judge`). `WFE_TEST_ALL=1` runs the long variants.
 
 mod answers;
 mod crashes;
@@ -19,12 +19,12 @@ use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, World};
 
 use crate::expect::{condition, text};
 
-/// Returns whether the long variants are asked for.
+/// Returns whether the long variants are requested.
 pub(crate) fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
 }
 
-/// Names what a write is in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
+/// Returns the role of a write in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
 fn sign(request: &Request) -> String {
     let what = request.what();
     match what.as_str() {
@@ -46,11 +46,11 @@ pub(crate) const CREATE: &str = "create pipelineruns";
 const COMMIT: &str = "patch workflowexecutions/status Running";
 const RELEASE: &str = "patch pipelineruns remove /spec/status, add /metadata/annotations/kubernaut.ai~1released-at";
 const COMPLETE: &str = "patch workflowexecutions/status Completed";
-/// How far the run is, which changes no phase: only a run of more than five seconds has it.
+/// The progress of the run, in a write without a change of phase. Only a run of more than five seconds has this write.
 const PROGRESS: &str = "patch workflowexecutions/status ";
 
-/// Lets one WorkflowExecution with a [`lasting`] workflow live undisturbed, and returns the signs of the writes that
-/// this took, in their order.
+/// Lets one WorkflowExecution with a [`lasting`] workflow run undisturbed, and returns the signs of its writes in
+/// order.
 async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     let proxy = Proxy::start(world.control_plane()).await?;
     let signs = Arc::new(Mutex::new(Vec::new()));
@@ -68,7 +68,7 @@ async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     world.await_event("undisturbed", "WorkflowCompleted").await?;
     operator.terminate().await?;
     let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // Written again where the task began after the first time.
+    // The progress is written again if the task began after the first time.
     let mut told = false;
     signs.retain(|sign| *sign != PROGRESS || !std::mem::replace(&mut told, true));
     for known in [CREATE, COMMIT, RELEASE, PROGRESS, COMPLETE] {
@@ -77,17 +77,17 @@ async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     Ok(signs)
 }
 
-/// Pushes a pipeline of one task that ends well after 500 ms.
+/// Pushes a pipeline with one task that succeeds after 500 ms.
 pub(crate) async fn short(world: &World) -> Result<String> {
     world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await
 }
 
-/// Pushes a pipeline of one task that ends well, after so long that its progress is written.
+/// Pushes a pipeline with one task that succeeds, but lasts until its progress is written.
 async fn lasting(world: &World) -> Result<String> {
     world.push_pipeline("lasting", &Pipeline::new().task("apply", Outcome::Ok).lasting("8s")).await
 }
 
-/// Pushes a pipeline of one task that runs until [`finish`].
+/// Pushes a pipeline with one task that runs until [`finish`].
 pub(crate) async fn held(world: &World) -> Result<String> {
     world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold).lasting("100ms")).await
 }
@@ -101,7 +101,7 @@ pub(crate) async fn await_task(world: &World, wfe: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ends the task of a held workflow well.
+/// Lets the task of a held workflow succeed.
 pub(crate) async fn finish(world: &World, wfe: &str) -> Result<()> {
     await_task(world, wfe).await?;
     world.set_outcome(&format!("{OWNER}={wfe}"), "ok").await?;

@@ -1,5 +1,5 @@
-//! Objects that somebody else holds or changes: finalizers, labels that are taken off, annotations that a policy
-//! strips. Each harms only itself.
+//! Objects that another client holds or changes: finalizers, removed labels, and annotations that a policy removes.
+//! Each does harm only to itself.
 
 use anyhow::Result;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -10,7 +10,7 @@ use wfe_testkit::{Outcome, Pipeline, World, look, wfe};
 use crate::expect::{condition, text};
 use crate::history::short;
 
-/// A finalizer that nobody takes off but the test.
+/// A finalizer that only the test removes.
 const HOLD: &str = "test.kubernaut.ai/hold";
 
 async fn change_run(world: &World, name: &str, patch: &Value) -> Result<()> {
@@ -66,7 +66,7 @@ async fn executions_that_are_being_deleted_and_held_run_to_their_end_or_never_st
     world.wfe("runs").target("node/one").image(&held).patch(guard).create().await?;
     world.await_running_step().await?;
     world.delete_wfe("runs").await?;
-    // While it is there it holds the target, and it ends as if nobody had deleted it.
+    // It holds its target while it exists, and ends as if it had not been deleted.
     world.wfe("rival").target("node/one").image(&image).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
@@ -75,7 +75,7 @@ async fn executions_that_are_being_deleted_and_held_run_to_their_end_or_never_st
     assert!(is_deleting(&ended), "{ended:#}");
     assert!(operator.terminate().await?.success());
 
-    // One whose deletion began before anybody looked at it never starts, and says what it waits for.
+    // An execution whose deletion began before the operator saw it never starts. Its condition says what it waits for.
     world.wfe("undecided").target("node/two").image(&image).patch(guard).create().await?;
     world.delete_wfe("undecided").await?;
     let _operator = world.operator().start().await?;
@@ -134,7 +134,7 @@ async fn a_run_that_comes_back_without_our_annotation_is_deleted_and_its_executi
     world.close().await
 }
 
-/// Has the API server take the annotation off every run of this world: what a mutating webhook of somebody does.
+/// Removes the annotation from every run of this world, as a foreign mutating webhook might do.
 async fn strip_annotation(world: &World) -> Result<()> {
     let name = world.namespace();
     let path = "/metadata/annotations/kubernaut.ai~1workflow-execution-uid";
@@ -168,7 +168,7 @@ async fn strip_annotation(world: &World) -> Result<()> {
     await_stripped(world, path).await
 }
 
-/// Waits until the policy is in force: a dry run of a create loses the annotation.
+/// Waits until the policy is in force: the annotation is missing after a dry run of a create.
 async fn await_stripped(world: &World, path: &str) -> Result<()> {
     let runs = world.api(&look::pipeline_runs(), &world.execution_namespace());
     let probe: DynamicObject = serde_json::from_value(json!({

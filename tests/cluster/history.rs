@@ -1,7 +1,7 @@
-//! What the history of a target forbids (sections 6 and 7), by the shipped binary at its default settings.
+//! What the history of a target forbids (sections 6 and 7), tested with the shipped binary at its default settings.
 //!
-//! Time is moved in two ways, and never by waiting: histories are written with past times while no operator runs
-//! (`past`), and runs are ended in Tekton's place at past times while one does (`player`).
+//! No test waits for time to pass. Histories are written with past times while no operator runs (`past`), or runs are
+//! ended in Tekton's place with past times while one does (`player`).
 
 mod backoff;
 mod blocks;
@@ -19,8 +19,8 @@ use wfe_tests::quota_of_none;
 
 use crate::expect::text;
 
-/// The word by which the message of a skip says how to go on: a block is cleared, and a time that somebody has written
-/// wrongly goes with its execution.
+/// The word in a skip's message that says how to proceed: a block is cleared, and an execution with a wrong time is
+/// deleted.
 pub(crate) fn way_out(reason: &str) -> &'static str {
     match reason {
         "PreviousExecutionFailed" | "ExhaustedRetries" => "clear",
@@ -28,7 +28,7 @@ pub(crate) fn way_out(reason: &str) -> &'static str {
     }
 }
 
-/// Asserts that an execution was skipped for this reason, on this execution.
+/// Asserts that an execution was skipped for this reason, because of the execution `on`.
 pub(crate) async fn assert_skipped(world: &World, name: &str, reason: &str, on: &str) -> Result<Value> {
     let skipped = world.await_terminal(name).await?;
     let details = &skipped["status"]["skipDetails"];
@@ -38,8 +38,8 @@ pub(crate) async fn assert_skipped(world: &World, name: &str, reason: &str, on: 
     Ok(details.clone())
 }
 
-/// Asserts that an execution failed before anything ran, as the n-th in a row, and for how long the target backs off.
-/// Returns the time from which on the next one may run.
+/// Asserts that an execution failed before anything ran, as the n-th in a row, and how long the target backs off.
+/// Returns the time from which the next one may run.
 #[track_caller]
 fn assert_charged(failed: &Value, nth: usize, wait: TimeDelta) -> Result<DateTime<Utc>> {
     let status = &failed["status"];
@@ -59,7 +59,7 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value))?.into())
 }
 
-/// How long the n-th failure in a row makes the next execution wait: the table of 000.
+/// The wait after the n-th failure in a row: the table of 000.
 const WAITS: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
     TimeDelta::minutes(2),
@@ -68,18 +68,18 @@ const WAITS: [TimeDelta; 5] = [
     TimeDelta::minutes(10),
 ];
 
-/// Pushes a pipeline that ends well after a moment.
+/// Pushes a pipeline that succeeds after a moment.
 pub(crate) async fn short(world: &World) -> Result<String> {
     world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await
 }
 
-/// Makes a spec that fits the CRD and that nobody can use: its two digests contradict each other.
+/// An unusable spec that the CRD accepts: its two digests contradict each other.
 pub(crate) fn unusable(wfe: WfeBuilder) -> WfeBuilder {
     let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
     wfe.image(&format!("registry.invalid/w@{}", digest("a"))).digest(&digest("b"))
 }
 
-/// Has the API server refuse every run of this world.
+/// Makes the API server refuse every run of this world.
 async fn refuse_runs(world: &World) -> Result<()> {
     quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await
 }

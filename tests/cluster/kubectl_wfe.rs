@@ -1,5 +1,5 @@
-//! `kubectl wfe`, under the roles of `config/rbac/people` and never as an administrator: what it says, what it clears,
-//! what it refuses, and that it says beforehand what an operator then does.
+//! `kubectl wfe` under the roles of `config/rbac/people`, never as an administrator: what it reports, clears and
+//! refuses. Its predictions must match what an operator then does.
 
 mod clear;
 mod conventions;
@@ -25,7 +25,7 @@ use wfe_testkit::{World, manifests, repository, wfe};
 use crate::expect::condition;
 
 const TARGET: &str = "payment/deployment/payment-api";
-/// May clear what he may explain.
+/// A user who may clear may also explain.
 const ROLES: [&str; 2] = ["wfe-explain", "wfe-clear"];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -36,20 +36,20 @@ pub(crate) struct Caller<'w> {
 }
 
 impl<'w> Caller<'w> {
-    /// Makes a person with these roles, in a cluster where an operator seems to lead.
+    /// Creates a person with these roles, in a cluster where an operator seems to lead.
     pub(crate) async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
         somebody_leads(world).await?;
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
 
-    /// Prepares the tool.
+    /// Prepares a call of the tool.
     fn command(&self, words: &[&str]) -> Result<Command> {
         let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
         command.args(words).args(self.places()).env("KUBECONFIG", &self.kubeconfig);
         Ok(command)
     }
 
-    /// Where the operator of the world looks, and is: no Deployment says so here.
+    /// The namespaces of the world's operator. The tool cannot read them from a Deployment here.
     fn places(&self) -> [String; 3] {
         let world = self.world;
         [
@@ -59,13 +59,13 @@ impl<'w> Caller<'w> {
         ]
     }
 
-    /// Runs the tool without a terminal; it must end with this code. Returns what it said.
+    /// Runs the tool without a terminal. It must end with this code. Returns its output.
     pub(crate) async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         said(self.command(words)?, code).await
     }
 }
 
-/// Writes the Lease of a leader that no test outlives: operators of tests have none.
+/// Writes the Lease of a leader that stays valid for the whole test: operators of tests have none.
 async fn somebody_leads(world: &World) -> Result<()> {
     let renewed = (Utc::now() + TimeDelta::hours(1)).to_rfc3339_opts(SecondsFormat::Micros, true);
     lease(world, "somebody", &renewed).await
@@ -76,19 +76,19 @@ async fn lease(world: &World, holder: &str, renewed: &str) -> Result<()> {
     world.apply(&in_system(world, "coordination.k8s.io/v1", "Lease", "wfe-operator", "spec", &spec)).await
 }
 
-/// Makes an object of the operator's own namespace, with one field.
+/// Creates an object with one field in the operator's own namespace.
 fn in_system(world: &World, version: &str, kind: &str, name: &str, field: &str, value: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": world.system_namespace()});
     json!({"apiVersion": version, "kind": kind, "metadata": metadata, field: value})
 }
 
-/// Runs a program to its end, which must have this code, and returns what it said on both outputs.
+/// Runs a program, which must end with this code, and returns both outputs.
 async fn said(command: Command, code: i32) -> Result<String> {
     let (stdout, stderr) = outputs(command, &[code]).await?;
     Ok(format!("{stdout}{stderr}"))
 }
 
-/// As `said`, with one of several codes, and what it said on each of the outputs.
+/// As `said`, with several possible codes, and with separate outputs.
 async fn outputs(command: Command, codes: &[i32]) -> Result<(String, String)> {
     let shown = format!("{command:?}");
     let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
@@ -100,27 +100,28 @@ async fn outputs(command: Command, codes: &[i32]) -> Result<(String, String)> {
     Ok((stdout, stderr))
 }
 
-/// Asserts that all of these words are in a text.
+/// Asserts that a text contains all of these words.
 fn has(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "{word:?} is missing in:\n{text}");
     }
 }
 
-/// Puts the shipped policy on clearances in force for the namespace of a world. `canary` is an execution there that
-/// nobody has cleared.
+/// Puts the shipped policy on clearances into force in the namespace of a world. `canary` is an uncleared execution
+/// there.
 async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"clearance": {"reason": "why", "clearedBy": "nobody"}}});
     guard(world, "clearance", &wfe::resource(), canary, refused).await
 }
 
-/// The same for the policy on authors, which checks resumes. `canary` is a schedule there that a triage has paused.
+/// Does the same for the policy on authors, which checks resumes. `canary` is a schedule there that a triage has
+/// paused.
 async fn guard_resumes(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"resume": {"triage": "another", "reason": "why", "resumedBy": "nobody"}}});
     guard(world, "author", &wfe::schedules(), canary, refused).await
 }
 
-/// Puts a shipped policy in force for the namespace of a world: it is there when it refuses this change of an object.
+/// Puts a shipped policy into force in the namespace of a world, and waits until it refuses this change.
 async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, refused: Value) -> Result<()> {
     let name = format!("{policy}-{}", world.namespace());
     for file in [format!("{policy}_policy.yaml"), format!("{policy}_policy_binding.yaml")] {
@@ -145,13 +146,13 @@ async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, re
 async fn pause(world: &World, why: &str) -> Result<()> {
     let metadata = json!({"name": world.namespace(), "annotations": {"kubernaut.ai/paused": why}});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-    // Not by apply: the labels are another's there.
+    // Not a server-side apply, because another client owns the labels there.
     let api = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client());
     api.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(&namespace)).await?;
     Ok(())
 }
 
-/// Returns what a status says of a clearance.
+/// Returns what a status records about a clearance.
 fn recorded(wfe: &Value) -> (&Value, String) {
     (&wfe["status"]["clearance"]["clearedBy"], condition(wfe, "ClearanceIneffective"))
 }

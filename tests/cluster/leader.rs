@@ -1,6 +1,6 @@
-//! Two replicas, of which one leads: the leader is killed, stopped, asked to stop, and cut off.
+//! Two replicas, one of which leads: the leader is killed, paused, terminated, and cut off.
 //!
-//! What nobody may have done is judged by the audit log, which tells replicas apart by their User-Agent.
+//! The audit log shows whether a replica wrote what it must not. It identifies replicas by their User-Agent.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use crate::faults::judge::{History, assert_completed};
 use crate::faults::{all, await_free, await_task, finish, held, short};
 use crate::unattended::await_readyz;
 
-/// From the kill of a leader to the end of what it ran.
+/// From the kill of a leader to the end of its workflow.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
-/// From the end of a leader that was asked to stop until another leads: the default retry period, and what a busy
-/// machine needs.
+/// From the end of a terminated leader until another replica leads: the default retry period, and what a busy machine
+/// needs.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(4);
-/// What the quick times have as the renew deadline.
+/// The renew deadline of `quick`.
 const QUICK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A term of half the usual times, where how long it takes is not what is tested.
+/// A replica with half the usual lease times, for tests that do not measure them.
 pub(crate) fn quick(replica: OperatorBuilder<'_>) -> OperatorBuilder<'_> {
     replica.arg("--lease-duration", "4s").arg("--renew-deadline", "2s").arg("--retry-period", "1s")
 }
 
-/// Waits until `/readyz` answers as `is` wants it.
+/// Waits until the answer of `/readyz` satisfies `is`.
 pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -> bool) -> Result<()> {
     await_readyz(operator, "another answer", is).await.map(drop)
 }
@@ -39,7 +39,7 @@ async fn await_leading(operator: &Operator) -> Result<()> {
     await_standing(operator, |status, said| status == 200 && said == "ok; leading\n").await
 }
 
-/// Waits until a replica is ready and follows the one of this name.
+/// Waits until a replica is ready and follows this leader.
 async fn await_following(operator: &Operator, leader: &str) -> Result<()> {
     let following = format!("ok; following {leader}_");
     await_standing(operator, |status, said| status == 200 && said.starts_with(&following)).await
@@ -91,7 +91,7 @@ async fn a_leader_that_was_stopped_changes_nothing_when_it_goes_on() -> Result<(
     world.wfe("holder").image(&bundle).create().await?;
     await_task(&world, "holder").await?;
 
-    // It is stopped when it has read the fact on which a skip rests: the skip is the next thing that it does.
+    // The leader is paused when it has read the fact behind a skip: its next step is the skip.
     let mut gate = proxy.hold(When::After, |request| request.is("get pipelineruns"));
     world.wfe("rival").workflow("other").image(&bundle).create().await?;
     let read = gate.reached().await?;
@@ -115,7 +115,7 @@ async fn a_leader_that_was_stopped_changes_nothing_when_it_goes_on() -> Result<(
     world.close().await
 }
 
-/// Waits until the answer to a request has been delivered, as far as the proxy can tell.
+/// Waits until the proxy has passed on the answer to a request.
 async fn await_answered(proxy: &Proxy, request: &Request) -> Result<()> {
     let begun = Instant::now();
     while !proxy.requests().iter().any(|passed| passed.request.number == request.number && passed.answered.is_some()) {
@@ -182,7 +182,7 @@ async fn a_follower_sees_everything_and_writes_nothing() -> Result<()> {
     let took = accepted_lease(&writes, "second").next().map(received);
     let too_early = |entry: &&AuditEntry| is_by(entry, "second") && took.is_none_or(|took| received(entry) < took);
     let found: Vec<&AuditEntry> = writes.iter().filter(too_early).collect();
-    // It may have tried to take what the other let go of, and no more.
+    // Before that, the second replica may only have tried to take the Lease.
     let found: Vec<_> = found.into_iter().filter(|entry| entry.resource != "leases").collect();
     assert!(found.is_empty(), "{found:#?}");
     assert!(writes.iter().any(|entry| is_by(entry, "first") && entry.subresource == "status"));
@@ -194,7 +194,8 @@ async fn a_leader_that_is_partitioned_stops_writing_before_another_begins() -> R
     cut_off("cut-leader", |proxy| proxy.partition(true)).await
 }
 
-/// Cuts the leader off while executions are created without a pause, lets the other take over, and heals.
+/// Cuts the leader off while executions are created without a pause, lets the other replica take over, and heals the
+/// connection.
 async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     let world = World::new(name).await?;
     let bundle = short(&world).await?;
@@ -216,7 +217,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     for _ in 0..3 {
         create().await?;
     }
-    // Nothing is on its way when it is cut off: that would arrive late, as on any network.
+    // No request is in flight at the cut: it would arrive late, as in any network.
     for n in 0..3 {
         world.await_event(&format!("wfe-{n}"), "WorkflowCompleted").await?;
     }
@@ -234,7 +235,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     assert_completed(&ended);
     proxy.heal();
     await_following(&first, "second").await?;
-    // The former leader is as good as any other.
+    // The former leader can lead again.
     second.terminate().await?;
     await_leading(&first).await?;
     world.wfe("after").target("node/after").image(&bundle).create().await?;
@@ -248,7 +249,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     terms.check()?;
     let silence = terms.silence()?;
     println!("{name}: {silence:?} between the last write of the one and the lease of the other");
-    // The record is seen unchanged for four seconds, and written for two.
+    // The second replica waits until the record was unchanged for four seconds; the first one writes for two.
     let least = chrono::TimeDelta::from_std(QUICK_DEADLINE)? - chrono::TimeDelta::milliseconds(500);
     ensure!(silence > least, "only {silence:?} between their writes");
     world.close().await
@@ -300,11 +301,11 @@ async fn without_an_election_no_lease_is_touched() -> Result<()> {
     world.close().await
 }
 
-/// The writes of two replicas, of which the second takes over from the first.
+/// The writes of two replicas. The second one takes over from the first.
 struct Terms {
-    /// When the API server got what the first has written and it did not refuse, without the Lease.
+    /// The accepted writes of the first replica except those of its Lease, and when the API server received them.
     first: Vec<(DateTime<FixedOffset>, AuditEntry)>,
-    /// When it got the second's first word that it leads, and the first's next one, if there is one.
+    /// When the API server received the Lease of the second replica, and the next Lease of the first, if any.
     second: (DateTime<FixedOffset>, Option<DateTime<FixedOffset>>),
 }
 
@@ -319,7 +320,7 @@ impl Terms {
         Ok(Self { first, second: (took, again) })
     }
 
-    /// Fails if the first has written while the second led.
+    /// Fails if the first replica has written while the second led.
     fn check(&self) -> Result<()> {
         let (took, again) = self.second;
         ensure!(!self.first.is_empty(), "the first has written nothing at all");
@@ -329,7 +330,7 @@ impl Terms {
         Ok(())
     }
 
-    /// Returns the time between the last write of the first and the moment in which the second took over.
+    /// Returns the time between the last write of the first replica and the takeover by the second.
     fn silence(&self) -> Result<chrono::TimeDelta> {
         let (took, _) = self.second;
         let last = self.first.iter().map(|(at, _)| *at).filter(|at| *at <= took).max();
@@ -337,7 +338,7 @@ impl Terms {
     }
 }
 
-/// Returns what operators of a world have written, in the order in which the API server got it.
+/// Returns the writes of a world's operators in the order in which the API server received them.
 async fn writes(world: &World) -> Result<Vec<AuditEntry>> {
     let user = world.operator_user();
     let mut writes = world.audit().await?;

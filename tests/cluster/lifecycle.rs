@@ -31,7 +31,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
         .filter(|change| change.kind == "WorkflowExecution")
         .map(|c| text(&c.object["status"]["phase"]))
         .collect();
-    // Its progress is written too, where it takes longer than five seconds.
+    // The progress is also written if the workflow takes longer than five seconds.
     phases.dedup();
     assert_eq!(phases, ["", "Running", "Completed"]);
     check_running(seen.iter().map(|change| &change.object).find(|object| object["status"]["phase"] == "Running"));
@@ -101,8 +101,8 @@ async fn check_completed(world: &World, wfe: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Runs the commands of docs/operations.md that wait for an execution; of one that does not succeed, those that end
-/// then too.
+/// Runs the commands of docs/operations.md that wait for an execution. If it does not succeed, only the commands that
+/// also end then.
 async fn wait_as_the_page_says(world: &World, name: &str, succeeds: bool) -> Result<()> {
     let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
     let lines = page.lines().filter_map(|line| line.strip_prefix("kubectl wait wfe/payment-restart "));
@@ -219,7 +219,7 @@ async fn a_deleted_execution_cancels_its_run() -> Result<()> {
     world.delete_wfe("gone").await?;
     let run = world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     assert_eq!(run["metadata"]["annotations"]["kubernaut.ai/cancel-reason"], "WorkflowExecutionDeleted");
-    // The next one gets the next number, once the target is free.
+    // The next execution gets the next number once the target is free.
     world.await_pods("no pods", std::collections::BTreeMap::is_empty).await?;
     world.wfe("next").image(&bundle).create().await?;
     let next = world.await_phase("next", "Running").await?;

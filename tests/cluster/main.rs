@@ -1,9 +1,9 @@
 //! Tests against the real control plane, one module per surface.
 //!
-//! They share one control plane per run and are isolated by namespaces; those that stop a component or need another
-//! set of components start one of their own. See docs/testing.md.
+//! The tests of a run share one control plane, and each has its own namespaces. Tests that stop a component or need
+//! other components start a separate control plane. See docs/testing.md.
 
-// All of it is test code, so that a helper may panic as a test does.
+// The whole file is test code: clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 mod admission;

@@ -1,4 +1,4 @@
-//! The metrics over TLS, for who may read them.
+//! The metrics over TLS, for authorized readers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use wfe_testkit::{Prometheus, World, issue_certificate};
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Somebody with the token of a kubeconfig, who takes the operator for the cluster: it serves with a certificate of the
-/// same authority.
+/// A client with the token of a kubeconfig that treats the operator as its cluster. The operator's certificate comes
+/// from the same authority.
 async fn reader(kubeconfig: &Path, address: &str, token: Option<&str>) -> Result<Client> {
     let read = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
@@ -30,7 +30,7 @@ async fn reader(kubeconfig: &Path, address: &str, token: Option<&str>) -> Result
     Ok(Client::try_from(config)?)
 }
 
-/// Returns the code of an answer, and what it says.
+/// Returns the code and the text of an answer.
 async fn get(client: &Client) -> Result<(u16, String)> {
     let request = http::Request::get("/metrics").body(Vec::new())?;
     match client.request_text(request).await {
@@ -71,7 +71,7 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     let (may, may_not) = (world.person("may", &[], None).await?, world.person("may-not", &[], None).await?);
     let scraper = reader(&may, &address, None).await?;
 
-    // Without the right to ask who somebody is, nobody is let in, and the log names the right.
+    // Without permission for token reviews, the operator admits no client. The log names the permission.
     await_code(&scraper, 503).await?;
     let lacks = |line: &Value| line["fields"]["error"].as_str().is_some_and(|it| it.contains("\"tokenreviews\""));
     operator.await_line("names the right", lacks).await?;
@@ -87,14 +87,14 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     world.apply(&role_object).await?;
     let account = json!({"kind": "ServiceAccount", "name": "granted", "namespace": world.namespace()});
     world.apply(&binding(&world, "reader", &role, &account)).await?;
-    // Another account: what was said of the first one is believed for a minute.
+    // A separate account: the answer for the first one is cached for a minute.
     let granted = world.person("granted", &[], None).await?;
-    // A right takes a moment to be known, and a refusal in that moment would be believed for a minute too.
+    // A permission takes a moment to be known, and a refusal in that moment would also be cached for a minute.
     await_allowed(&world, "granted").await?;
     let text = await_code(&reader(&granted, &address, None).await?, 200).await?;
     assert!(text.contains("workflowexecution_build_info"), "{text}");
 
-    // A Prometheus with that account's token scrapes it, and one with another's does not.
+    // A Prometheus with the token of that account can scrape the metrics, and one with another token cannot.
     let (right, wrong) = (scrape(&world, &address, &granted).await?, scrape(&world, &address, &may_not).await?);
     await_scraped(&right, true).await?;
     assert!(!right.query("workflowexecution_build_info").await?.is_empty(), "nothing was scraped");
@@ -111,7 +111,7 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     world.close().await
 }
 
-/// Waits until an account may get the path.
+/// Waits until an account may read the path.
 async fn await_allowed(world: &World, account: &str) -> Result<()> {
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": world.user(account), "groups": ["system:serviceaccounts", "system:authenticated"],
@@ -136,15 +136,15 @@ async fn scrape(world: &World, address: &str, kubeconfig: &Path) -> Result<Prome
         .await
 }
 
-/// Waits until a Prometheus says whether its last scrape got in.
+/// Waits until a Prometheus reports whether its last scrape succeeded.
 async fn await_scraped(prometheus: &Prometheus, is_in: bool) -> Result<()> {
     let awaited = if is_in { "1" } else { "0" };
     let is = |up: &Vec<Value>| up.len() == 1 && up[0]["value"][1] == awaited;
     ask_until(IN_FORCE_WITHIN, &format!("up is {awaited}"), async || prometheus.query("up").await, is).await.map(drop)
 }
 
-/// Whoever issues certificates replaces them before they end: the next connections get the new one, and files that
-/// cannot be used leave the old one in use.
+/// A certificate is replaced before it expires: new connections get the new one. If the files cannot be used, the old
+/// one stays.
 #[tokio::test]
 async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is_not() -> Result<()> {
     let world = World::new("metrics-renewed").await?;
@@ -162,7 +162,7 @@ async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is
     let address = operator.address("metrics").await.context("the operator does not say where metrics are")?;
     await_trusted(&address, &before).await?;
     std::fs::write(&certificate, "no certificate")?;
-    // Only a connection has the files read, and those that are tried meanwhile get the old one.
+    // Only a connection makes the operator read the files. Connections meanwhile get the old certificate.
     let warned = operator.await_line("keeps it", |line: &Value| {
         line["fields"]["message"].as_str().is_some_and(|it| it.contains("the certificate stays as it was"))
     });
@@ -182,7 +182,7 @@ async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is
     world.close().await
 }
 
-/// Asks for the metrics of whoever has a certificate of this authority.
+/// Requests the metrics from a server with a certificate of this authority.
 async fn trusts(address: &str, authority: &Path) -> Result<()> {
     let server = json!({"server": format!("https://{address}"), "certificate-authority": authority});
     let read: Kubeconfig = serde_json::from_value(json!({

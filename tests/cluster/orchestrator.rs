@@ -1,4 +1,4 @@
-//! The example program `remediation_orchestrator` as a process, with the rights of its sample and no others.
+//! The example program `remediation_orchestrator` as a process with exactly the permissions of its sample.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::expect::text;
 
 const RIGHTS: &str = "config/samples/remediation-orchestrator.yaml";
 
-/// Prepares the program for `payment/deployment/payment-api`, with these workflows (`ID=IMAGE`) and requests.
+/// Prepares the program for `payment/deployment/payment-api` with these workflows (`ID=IMAGE`) and requests.
 fn orchestrator(kubeconfig: &Path, workflows: &[String], requests: &[String]) -> Result<Command> {
     let program = process::workspace_binary("examples/remediation_orchestrator")
         .context("examples are built by `cargo build --workspace --examples`")?;
@@ -28,7 +28,7 @@ fn orchestrator(kubeconfig: &Path, workflows: &[String], requests: &[String]) ->
     Ok(command)
 }
 
-/// Returns what it printed; it must have ended with `code`.
+/// Returns the output of the program, which must have ended with `code`.
 fn said(output: &Output, code: i32) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -84,7 +84,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
     );
 
     world.await_event("request-2", "WorkflowCompleted").await?;
-    // Started anew, it finds what is there and creates nothing.
+    // After a restart it finds the existing executions and creates none.
     let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
     let again = self::said(&program.output().await?, 0);
     assert!(again.contains("request: found request-2") && !again.contains("created"), "{again}");
@@ -94,7 +94,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
     world.close().await
 }
 
-/// The sample grants what the program asks for, and nothing more.
+/// The sample grants exactly the requests of the program.
 async fn check_rights(world: &World) -> Result<()> {
     let user = format!("system:serviceaccount:{}:remediation-orchestrator", world.namespace());
     let audit = world.audit().await?;
@@ -104,7 +104,7 @@ async fn check_rights(world: &World) -> Result<()> {
     let granted = manifests::read(&repository().join(RIGHTS))?;
     let rules: Vec<&Value> = granted.iter().map(|object| &object["rules"]).filter(|rules| !rules.is_null()).collect();
     let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs});
-    // Only an authorizer is ever asked about recoveries.
+    // The permission for recoveries is only checked by the authorizer: no client requests that resource.
     let recovers = rule("workflowexecutions/recovery", &["create"]);
     assert_eq!(rules, [&json!([rule("workflowexecutions", &["create", "list", "watch"]), recovers])]);
     Ok(())

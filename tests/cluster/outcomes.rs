@@ -1,8 +1,8 @@
-//! How executions end: every outcome of `wfe_tests::outcomes`, played through the operator on real Tekton, and what the
-//! execution says of it (section 9). `docs/reference/outcomes.md` is what was seen here.
+//! How executions end: every outcome of `wfe_tests::outcomes`, played through the operator on real Tekton, and the
+//! resulting status (section 9). `docs/reference/outcomes.md` shows the results.
 //!
-//! The quick outcomes are played always; all of them, on two versions of Tekton, with `WFE_TEST_ALL=1`. With
-//! `WFE_WRITE_OUTCOMES=1` too, the page is written; else it is compared.
+//! The quick outcomes are always played. `WFE_TEST_ALL=1` plays all of them, on two versions of Tekton. With
+//! `WFE_WRITE_OUTCOMES=1` too, the page is written; otherwise it is compared.
 
 mod page;
 mod row;
@@ -23,7 +23,7 @@ use self::seen::Seen;
 use self::stage::TOKEN;
 use crate::faults::all;
 
-/// How many outcomes are played at once: each has its own namespaces and operator, and they mostly wait.
+/// How many outcomes are played at once. Each has its own namespaces and operator, and they mostly wait.
 const AT_ONCE: usize = 6;
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn executions_tell_the_truth_about_how_they_ended() -> Result<()> {
     let (current, mut wrong) = play_all(Tekton::Current).await?;
     let (oldest, also_wrong) = play_all(Tekton::Oldest).await?;
     wrong.extend(also_wrong);
-    // Written first: a page with what is wrong in it is easier to read than a list.
+    // Written before the assertion: a page with the mistakes is easier to read than a list.
     page::write_or_compare(&current, &oldest)?;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -49,20 +49,19 @@ fn every_outcome_that_an_execution_can_have_has_one_row() {
     for row in rows() {
         *expected.entry(row.play).or_default() += 1;
     }
-    // An execution cannot set those time-outs.
+    // An execution cannot set the time-outs of those plays.
     let playable = plays().into_iter().filter(|play| play.plain_timeouts.is_none());
     let playable: BTreeMap<&str, usize> = playable.map(|play| (play.name, 1)).collect();
     assert_eq!(expected, playable);
 }
 
-/// What was seen with one version of Tekton.
+/// The results with one version of Tekton.
 struct Version {
     name: String,
     seen: Vec<Seen>,
 }
 
-/// Plays all rows on control planes with this Tekton. Returns what was seen, in the order of the plays, and what is
-/// wrong.
+/// Plays all rows on control planes with this Tekton. Returns the results in the order of the plays, and the mistakes.
 async fn play_all(tekton: Tekton) -> Result<(Version, Vec<String>)> {
     let mut version = Version { name: String::new(), seen: Vec::new() };
     let mut wrong = Vec::new();
@@ -82,7 +81,7 @@ async fn play_all(tekton: Tekton) -> Result<(Version, Vec<String>)> {
     Ok((version, wrong))
 }
 
-/// Plays these rows at once. Returns what was seen, and what of it is not as its row wants it.
+/// Plays these rows at once. Returns the results, and how they differ from the rows.
 async fn play(control_plane: &ControlPlane, rows: &[Row]) -> (Vec<Seen>, Vec<String>) {
     let played = futures::stream::iter(rows)
         .map(|row| async move { (row, stage::play(control_plane, row, &play_of(row)).await) })

@@ -1,4 +1,4 @@
-//! The operator notices when a shipped admission policy or its binding is missing or changed, and when it is back.
+//! The operator detects that a shipped admission policy or its binding is missing or changed, and that it is back.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
 const SAID_WITHIN: Duration = Duration::from_secs(30);
 
-/// Waits until `/readyz` says what it should, with the code of one that is ready, and until the metric names exactly
+/// Waits until `/readyz` contains these words with the code of a ready operator, and until the metric names exactly
 /// these policies.
 async fn await_told(operator: &Operator, wrong: &[&str], words: &[&str]) -> Result<()> {
     let ask = async || {
@@ -86,7 +86,7 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     world.close().await
 }
 
-/// What becomes of it without the right to see the policies: see `rights`.
+/// What happens without permission to read the policies (see `rights`).
 pub(crate) async fn what_protects_is_not_known(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn what_protects_is_not_known(world: World, right: Right) -> Re
     world.wfe("goes-on").image(&bundle).create().await?;
     world.await_phase("goes-on", "Completed").await?;
     world.give_back(&right).await?;
-    // The policies are not in this cluster, and that can be read now.
+    // The operator can now read that the policies are not in this cluster.
     let is_gone = |line: &Value| {
         line["fields"]["message"]
             .as_str()

@@ -1,17 +1,17 @@
-//! The binary as people start it: help, the CRD, readiness, signals, and a control plane that goes away for a while.
+//! The binary as people start it: help, the CRD, readiness, signals, and a control plane that is stopped for a while.
 
 use std::process::Command;
 
 use anyhow::Result;
 
-/// Prepares the built binary, which is to find no cluster.
+/// Prepares the built binary, which must find no cluster.
 fn operator(args: &[&str]) -> Result<Command> {
     let mut command = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?);
     command.args(args).env_remove("KUBECONFIG").env("HOME", std::env::temp_dir().join("wfe-no-kubeconfig"));
     Ok(command)
 }
 
-/// Runs the built binary to its end.
+/// Runs the built binary to its end, and returns whether it succeeded, and its outputs.
 fn output(args: &[&str]) -> Result<(bool, String, String)> {
     let output = operator(args)?.output()?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

@@ -1,5 +1,4 @@
-//! The metrics, the rules, the dashboard and the runbooks that are shipped, by a real Prometheus and the tools of those
-//! who use them.
+//! The shipped metrics, rules, dashboard and runbooks, tested with a real Prometheus and its tools.
 
 mod dashboard;
 mod gauges;
@@ -19,7 +18,7 @@ use wfe_testkit::{Operator, Prometheus, World, manifests, repository};
 
 use crate::expect::text;
 
-/// Runs a program that must succeed, with something on its standard input, and returns what it said.
+/// Runs a program with this standard input. It must succeed. Returns its output.
 async fn succeeds(mut command: Command, input: &[u8]) -> Result<String> {
     let shown = format!("{command:?}");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -47,7 +46,7 @@ async fn scrape(world: &World, operator: &Operator) -> Result<Prometheus> {
     Prometheus::start(world, &[scraped], &impatient_rules()?).await
 }
 
-/// The shipped rules, but for the time that an alert waits before it fires: here it waits for none.
+/// The shipped rules without the delays of the alerts, which fire at once here.
 fn impatient_rules() -> Result<String> {
     let shipped = std::fs::read_to_string(rules_file())?;
     let lines = shipped.lines().map(|line| match line.trim_start().strip_prefix("for: ") {

@@ -1,7 +1,6 @@
-//! Retry inside an execution on real Tekton: timelines, conditions, what happens in the wait, and faults (section
-//! 11).
+//! Retries of an execution on real Tekton: timelines, conditions, events during the wait, and faults (section 11).
 //!
-//! The pods of most workflows here wait for their image until the test says how the attempt ends.
+//! The pods of most workflows here wait for their image until the test ends the attempt.
 
 mod conditions;
 mod neighbours;
@@ -20,28 +19,29 @@ use crate::expect::{condition, text};
 
 /// How late an attempt may begin.
 const LATE: TimeDelta = TimeDelta::seconds(2);
-/// How often the state of a pod is written again that somebody else has written over.
+/// How often a pod's state is written again after the player of pods has overwritten it.
 const REWRITTEN: usize = 5;
-/// The one condition that says how the retries of an execution go.
+/// The condition that reports the retries of an execution.
 const RETRYING: &str = "Retrying";
 
-/// Adds a policy.
+/// Adds a retry policy.
 fn with_retry(wfe: WfeBuilder, policy: &Value) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["retry"] = policy.clone())
 }
 
-/// Pushes a pipeline of one task, whose pods wait for their image until [`end`].
+/// Pushes a pipeline with one task, whose pods wait for their image until [`end`].
 pub(crate) async fn undecided(world: &World) -> Result<String> {
     let waiting = Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating")).lasting("100ms");
     world.push_pipeline("undecided", &waiting).await
 }
 
-/// Pushes a pipeline of one task that never gets its image: every attempt fails, and nothing runs.
+/// Pushes a pipeline with one task that never gets its image: every attempt fails before anything ran.
 pub(crate) async fn unpullable(world: &World) -> Result<String> {
     world.push_pipeline("unpullable", &Pipeline::new().task("apply", Outcome::ImagePull)).await
 }
 
-/// Ends the attempt of an execution that has this run: its pod gets its image and ends so, or does not get it.
+/// Ends the attempt of an execution with this run: its pod gets its image and ends with this outcome, or never gets the
+/// image.
 pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
     let sequence = number.to_string();
     let of_it = |object: &Value| {
@@ -57,7 +57,7 @@ pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome)
     let (tasks, ended) = (look::task_runs(), format!("of run {sequence} of {wfe} ended"));
     let is_over = |task: &Value| of_it(task) && task["status"]["completionTime"].is_string();
     let is_as_before = |pod: &Value| of_it(pod) && state(pod)["reason"] == "ContainerCreating";
-    // The player of pods may write once more what it wrote before, and nothing stops it.
+    // The player of pods may write its earlier state once more. This cannot be prevented.
     for _ in 0..REWRITTEN {
         pull_fails(world, &pod).await?;
         tokio::select! {
@@ -68,7 +68,7 @@ pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome)
     bail!("the state of the pod of run {sequence} of {wfe} was written over {REWRITTEN} times");
 }
 
-/// Writes of a pod what a kubelet writes that cannot pull its image.
+/// Writes to a pod what a kubelet writes if it cannot pull the image.
 async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {
@@ -85,7 +85,7 @@ fn attempts(wfe: &Value) -> &[Value] {
     wfe["status"]["attempts"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Waits until an execution waits for the attempt of this number, and returns it.
+/// Waits until an execution waits for this attempt, and returns the execution.
 async fn await_wait(world: &World, wfe: &str, attempt: usize) -> Result<Value> {
     let waits = |wfe: &Value| {
         let last = attempts(wfe).last().filter(|_| attempts(wfe).len() == attempt);
@@ -107,7 +107,7 @@ fn time(value: &Value) -> Result<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))
 }
 
-/// Fails unless each attempt began when its wait was over, and soon, and Tekton did not get its run earlier.
+/// Fails unless each attempt began when its wait was over, without delay, and its run was released no earlier.
 async fn check_starts(world: &World, wfe: &Value) -> Result<()> {
     let runs = world.runs().await?;
     for attempt in attempts(wfe).iter().skip(1).filter(|attempt| attempt["startTime"].is_string()) {
@@ -121,7 +121,7 @@ async fn check_starts(world: &World, wfe: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns the events about an execution by their times, such as `StepRetry 1`: what its name says of the attempt.
+/// Returns the events about an execution in order of time, such as `StepRetry 1`: the reason and the attempt.
 async fn events_of(world: &World, wfe: &str) -> Result<Vec<String>> {
     let mut events = world.events().await?;
     events.retain(|event| event["regarding"]["name"] == wfe);

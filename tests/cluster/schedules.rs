@@ -1,6 +1,6 @@
 //! Schedules on real Tekton: pacing, holds, hints, history, faults (section 12).
 //!
-//! Nobody waits for an interval: a hint asks for a run at once (`hurry`), and statuses are written with past times
+//! No test waits for an interval: a hint requests a run at once (`hurry`), and statuses are written with past times
 //! while no operator runs.
 
 mod admission;
@@ -35,7 +35,7 @@ fn schedules(world: &World) -> Api<DynamicObject> {
     world.api(&resource(), world.namespace())
 }
 
-/// Makes a schedule of a workflow with this bundle; `spec` has what else it says.
+/// Creates a schedule of a workflow with this bundle; `spec` adds further fields.
 pub(crate) async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
     let mut schedule = json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -64,19 +64,19 @@ async fn edit(world: &World, name: &str, spec: Value) -> Result<()> {
     Ok(())
 }
 
-/// Asks for a run at once, as `kubectl wfe schedule run` does.
+/// Requests a run at once, as `kubectl wfe schedule run` does.
 pub(crate) async fn hurry(world: &World, name: &str) -> Result<()> {
     let planned = await_schedule(world, name, "is planned", |it| it["status"]["plannedFrom"].is_string()).await?;
-    // Later than the second in which the plan began, be it this one.
+    // Later than the second in which the plan began, which may be the current one.
     let at = Utc::now().max(moment(&planned["status"]["plannedFrom"])?) + TimeDelta::seconds(1);
     edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(at)}))})).await
 }
 
-/// Makes a hint that lives for ten minutes.
+/// A hint that is valid for ten minutes.
 fn hint(wish: &Value) -> Value {
     let mut hint = json!({"expiresAt": shown(Utc::now() + TimeDelta::minutes(10)), "reason": "a test asks"});
     merge(&mut hint, wish);
-    // One replaces the other.
+    // A run time and an interval replace each other.
     for other in ["nextRunAt", "interval"].iter().filter(|other| wish[**other].is_null()) {
         hint[*other] = Value::Null;
     }
@@ -91,7 +91,7 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))?.into())
 }
 
-/// Waits until a schedule is as `is` wants it, and returns it. `what` completes "awaited that it ...".
+/// Waits until a schedule satisfies `is`, and returns it. `what` completes "awaited that it ...".
 pub(crate) async fn await_schedule(
     world: &World,
     name: &str,
@@ -101,7 +101,7 @@ pub(crate) async fn await_schedule(
     world.await_one(&resource(), world.namespace(), name, what, is).await
 }
 
-/// Waits until as many slots of this plan as these have an outcome, the last one this, and nothing is at work.
+/// Waits until this many runs in a row have failed, and the last one has its outcome.
 async fn await_failures(world: &World, name: &str, failures: u32) -> Result<Value> {
     let what = format!("has failed {failures} times in a row");
     await_schedule(world, name, &what, |it| {
@@ -120,32 +120,32 @@ pub(crate) async fn await_held(world: &World, name: &str, reason: &str) -> Resul
     await_schedule(world, name, &format!("is held: {reason}"), |it| crate::expect::condition(it, "Held") == held).await
 }
 
-/// Returns the children of a schedule among all executions, by name.
+/// Returns the children of a schedule among all executions.
 fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
     all.values().filter(|wfe| wfe["metadata"]["labels"][SCHEDULE] == *schedule).collect()
 }
 
-/// Waits until a schedule has so many children, and returns them.
+/// Waits until a schedule has this many children, and returns them.
 pub(crate) async fn await_children(world: &World, schedule: &str, count: usize) -> Result<Vec<Value>> {
     let what = format!("{count} children of {schedule}");
     let all = world.await_wfes(&what, |all| children(all, schedule).len() == count).await?;
     Ok(children(&all, schedule).into_iter().cloned().collect())
 }
 
-/// Writes parts of the status of a schedule, as if another time had passed; no operator runs meanwhile.
+/// Writes parts of a schedule's status, as if time had passed. No operator may run meanwhile.
 async fn write_status(world: &World, name: &str, status: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "status": status }));
     schedules(world).patch_status(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// How long a schedule waits after the end of its last run.
+/// Returns how long a schedule waits after the end of its last run.
 fn wait_after_end(schedule: &Value) -> Result<TimeDelta> {
     let status = &schedule["status"];
     Ok(moment(&status["nextRunTime"])? - moment(&status["lastRun"]["endedAt"])?)
 }
 
-/// Ends all held pods of the child that is at work.
+/// Ends all held pods of a running child.
 async fn end_child(world: &World, child: &str, outcome: &str) -> Result<()> {
     let of_it = |pod: &Value| pod["metadata"]["labels"]["kubernaut.ai/workflow-execution"] == *child;
     world.await_pod(&format!("of {child} runs"), |pod| of_it(pod) && pod["status"]["phase"] == "Running").await?;
@@ -153,7 +153,7 @@ async fn end_child(world: &World, child: &str, outcome: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the child that is at work, as soon as the status says it.
+/// Returns the name of the active child as soon as the status has it.
 async fn await_at_work(world: &World, name: &str) -> Result<String> {
     let is = |it: &Value| it["status"]["lastRun"]["name"].is_string() && it["status"]["lastRun"]["outcome"].is_null();
     let schedule = await_schedule(world, name, "has a child at work", is).await?;

@@ -1,5 +1,5 @@
-//! What nobody sees happen: an API server that cannot be trusted, a watch that falls silent, the last second of a
-//! process, and a restart among executions that have all ended.
+//! Trouble that no operator observes: an API server that cannot be trusted, a silent watch, the last second of a
+//! process, and a restart among ended executions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, Outcome, Pipeline, Proxy
 use crate::expect::{condition, text};
 use crate::history::past::{Past, past};
 
-/// Waits until `/readyz` answers like this, and returns the answer.
+/// Waits until the answer of `/readyz` satisfies `is`, and returns it.
 pub(crate) async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
     // The server may not listen yet.
     let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
@@ -30,7 +30,7 @@ async fn a_certificate_that_is_not_trusted_is_named_where_people_look() -> Resul
     let world = World::new("untrusted").await?;
     let path = world.control_plane().dir().join(format!("{}.untrusting", world.namespace()));
     world.write_operator_kubeconfig(None, &path).await?;
-    // Without the authority of this API server.
+    // Remove the certificate authority of this API server.
     let kubeconfig = fs::read_to_string(&path)?;
     let left: Vec<&str> = kubeconfig.lines().filter(|line| !line.contains("certificate-authority")).collect();
     ensure!(left.len() < kubeconfig.lines().count(), "no authority in {kubeconfig}");
@@ -57,7 +57,7 @@ async fn a_watch_that_falls_silent_stops_decisions_and_readiness_until_it_is_hea
     let is_of_pods = |request: &Request| matches!(request.verb, Verb::List | Verb::Watch) && request.resource == "pods";
     proxy.on(move |request| if is_of_pods(request) { Fault::Drop } else { Fault::Pass });
     proxy.cut_all();
-    // Three times as long as the watch may be silent: it was begun anew meanwhile, and that made nothing fresh.
+    // Three times the allowed silence: the watch was restarted meanwhile, without becoming fresh.
     let seconds = |said: &str| {
         let (_, silent) = said.split_once("the watch of pods has been silent for ")?;
         silent.split(' ').next()?.parse::<u64>().ok()
@@ -86,8 +86,7 @@ async fn the_events_of_the_last_second_before_sigterm_are_written() -> Result<()
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let operator = world.operator().through(&proxy).start().await?;
-    // The API server is busy when each event comes for the first time: they are tried again after the process was asked
-    // to stop.
+    // The API server throttles each event at its first try. The operator tries again after it was asked to stop.
     let mut refused = BTreeSet::new();
     proxy.on(move |request| {
         let is_new = request.is("create events") && refused.insert(request.name.clone());
@@ -114,7 +113,7 @@ async fn a_restart_among_three_hundred_ended_executions_writes_nothing() -> Resu
     .buffer_unordered(16)
     .try_collect::<()>()
     .await?;
-    // The first leaves the record as an operator leaves it: what blocks says so.
+    // The first operator completes the records: executions that block say so.
     let first = world.operator().start().await?;
     let is_blocking = |wfe: &&Value| condition(wfe, "Blocked") == "True PreviousExecutionFailed";
     world

@@ -1,5 +1,5 @@
-//! What is set while its admission policy is away does not count until the policy is back, and its record says for ever
-//! that no policy has checked the name in it (section 17, ADR 13).
+//! Directives that are set while their admission policy is missing do not count until it is back. Their record says for
+//! ever that no policy has checked the name in them (section 17, ADR 13).
 
 use anyhow::{Result, ensure};
 use kube::Api;
@@ -19,10 +19,10 @@ const FILES: [&str; 4] = [
     "cancellation_policy.yaml",
     "cancellation_policy_binding.yaml",
 ];
-/// What somebody would set in the name of somebody else.
+/// The user in whose name others try to set directives.
 const JANE: &str = "jane@example.com";
 
-/// The policies of what people set, in a cluster of their own.
+/// The policies on clearances and cancellations, in a separate cluster.
 struct Policies<'w> {
     world: &'w World,
     shipped: Vec<Value>,
@@ -41,7 +41,7 @@ impl<'w> Policies<'w> {
         manifests::apply_all(&self.world.client(), &self.shipped).await
     }
 
-    /// Takes them away.
+    /// Removes the policies.
     async fn take_away(&self) -> Result<()> {
         for object in &self.shipped {
             let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
@@ -53,7 +53,7 @@ impl<'w> Policies<'w> {
         Ok(())
     }
 
-    /// Sets something, in another's name, or waits until that is refused.
+    /// Waits until a change with another user's name is made, or, if not `is_allowed`, until it is refused.
     async fn await_set(&self, name: &str, spec: &Value, is_allowed: bool) -> Result<()> {
         let executions = self.world.api(&wfe::resource(), self.world.namespace());
         let params = PatchParams { dry_run: !is_allowed, ..PatchParams::default() };
@@ -79,7 +79,7 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
     let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let holds = world.push_pipeline("hold", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    // In the own namespace, so that the right to clear there is enough.
+    // In its own namespace, where the permission to clear is enough.
     let on = |name: &str| format!("{}/deployment/{name}", world.namespace());
     let operator = world.operator().arg("--policy-check-interval", "1s").start().await?;
     for name in ["cleared", "forged"] {
@@ -91,7 +91,7 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         world.await_phase(name, "Running").await?;
     }
 
-    // While they are there, who has the right to it clears and cancels, and nothing else is said of it.
+    // While the policies are in force, users with the permission clear and cancel, and no status mentions the policies.
     policies.await_set("forged", &clearance(), false).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain", "wfe-clear", "wfe-cancel"]).await?;
     let said = jo.says(0, &["clear", &on("cleared"), "--reason", "looked", "--yes"]).await?;
@@ -106,7 +106,7 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         assert_eq!(condition(&wfe, "Unguarded"), "", "{wfe:#}");
     }
 
-    // While they are away, nothing counts, and everybody is told.
+    // While they are missing, no directive counts, and the operator reports it everywhere.
     policies.take_away().await?;
     let says =
         |line: &Value| line["fields"]["message"].as_str().is_some_and(|said| said.contains("do not count until"));
@@ -132,12 +132,12 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         assert_eq!(found["status"]["phase"], "Running");
     }
     world.await_event("goes-on", "CancellationUnguarded").await?;
-    // What ends meanwhile was not cancelled, and still says so.
+    // An execution that ends meanwhile was not cancelled, and still says so.
     world.set_outcome("kubernaut.ai/workflow-execution=outlives", "ok").await?;
     let ended = world.await_phase("outlives", "Completed").await?;
     assert_eq!(condition(&ended, "Unguarded"), "True CancellationUnguarded", "{ended:#}");
 
-    // They count as soon as the policies are back; nobody knows who set them, and the records say so.
+    // The directives count as soon as the policies are back. Their authors are unknown, and the records say so.
     policies.apply().await?;
     let cleared = world.await_wfe("forged", "is cleared", |wfe| wfe["status"]["clearance"].is_object()).await?;
     assert_eq!(condition(&cleared, "Unguarded"), "False ClearanceCounts", "{cleared:#}");

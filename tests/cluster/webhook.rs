@@ -1,4 +1,5 @@
-//! With Tekton's webhook on: it must find nothing to change in what we send, and its refusals must be understood.
+//! With Tekton's webhook enabled: it must change nothing in our requests, and the operator must understand its
+//! refusals.
 
 use anyhow::Result;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! From a recording to a fixture: without what differs from one recording to the next or says nothing, and only with
-//! the changes that tell something.
+//! Turns a recording into a fixture. The fixture has only the changes that matter, without fields that differ between
+//! recordings or say nothing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,10 +13,10 @@ use wfe_tests::stable;
 
 use crate::merge::{difference, merge};
 
-/// When all fixtures begin.
+/// The time at which all fixtures begin.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 
-/// Returns the changes of a recording that tell something, in order.
+/// Returns the changes of a recording that matter, in order.
 pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observed>> {
     let mut story = telling(recorded.into_iter().filter(|one| one.kind != "WorkflowExecution").collect());
     let mut uids = Uids::default();
@@ -37,7 +37,7 @@ pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observ
     Ok(story)
 }
 
-/// Writes a story: a line for each change, an object that is new as a whole, and otherwise what changed of it.
+/// Writes a story, one line for each change: a new object as a whole, and a later version as its difference.
 pub(crate) fn write(file: &Path, story: &[Observed]) -> Result<()> {
     let mut lines = String::new();
     let mut last: HashMap<String, Value> = HashMap::new();
@@ -61,7 +61,7 @@ pub(crate) fn write(file: &Path, story: &[Observed]) -> Result<()> {
     Ok(())
 }
 
-/// Drops the changes after which an object says the same as before, but for the last of each.
+/// Drops the changes with the same gist as before, except creations, deletions and the last change of each object.
 fn telling(recorded: Vec<Observed>) -> Vec<Observed> {
     let mut said: HashMap<String, Value> = HashMap::new();
     let mut last: HashMap<String, u64> = HashMap::new();
@@ -79,7 +79,7 @@ fn telling(recorded: Vec<Observed>) -> Vec<Observed> {
     kept
 }
 
-/// What of an object tells something: how far it is, what it has made, in which state its containers are.
+/// Returns the part of an object that matters: how far it is, what it has made, and the states of its containers.
 fn gist(object: &Value) -> Value {
     let status = &object["status"];
     let condition = &status["conditions"][0];
@@ -98,7 +98,7 @@ fn gist(object: &Value) -> Value {
     ])
 }
 
-/// The state of a step, a sidecar or a container, without its times.
+/// Returns the state of a step, a sidecar or a container, without its times.
 fn state(container: &Value) -> Value {
     let state = if container["state"].is_object() { &container["state"] } else { container };
     json!([
@@ -109,7 +109,7 @@ fn state(container: &Value) -> Value {
     ])
 }
 
-/// An object without what says nothing about an outcome.
+/// Returns an object without the parts that do not concern an outcome.
 fn trimmed(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if kind == "Pod" {
@@ -133,7 +133,7 @@ fn trimmed(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Removes fields wherever they stand, and nulls; `taskSpec` only in TaskRuns, which repeat it from the pipeline.
+/// Removes fields at any depth, and nulls. `taskSpec` is removed only from TaskRuns, which repeat it from the pipeline.
 fn drop_fields(value: &mut Value, fields: &[&str], task_run: bool) {
     match value {
         Value::Object(map) => {
@@ -164,12 +164,12 @@ fn show(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
 }
 
-/// The uids of a recording, and how a fixture writes them.
+/// The uids of a recording, and their replacements in a fixture.
 #[derive(Default)]
 struct Uids(Vec<String>);
 
 impl Uids {
-    /// Gives the object's uid a number, if it has none yet.
+    /// Gives the object's uid a number, unless it has one.
     fn learn(&mut self, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && !self.0.iter().any(|known| known == uid) {

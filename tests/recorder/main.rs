@@ -1,4 +1,4 @@
-//! Plays every outcome as a plain PipelineRun and keeps what a watch delivered of it, as fixtures of `crates/tekton`.
+//! Plays every outcome as a plain PipelineRun, and keeps what a watch delivered of it as fixtures of `crates/tekton`.
 
 mod fixture;
 mod merge;
@@ -18,17 +18,17 @@ struct Arguments {
     /// Which Tekton writes them
     #[arg(long, value_enum, default_value_t = Tekton::Current)]
     tekton: Tekton,
-    /// Only these; all by default
+    /// The names of the plays; all by default
     names: Vec<String>,
 }
 
-/// How many are played at once: they mostly wait, and time-outs must not come before a pod has been made.
+/// How many plays run at once. They mostly wait, but no time-out may elapse before a pod exists.
 const AT_ONCE: usize = 6;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let Arguments { tekton, names } = Arguments::parse();
-    // What is refused leaves nothing to record.
+    // A refused run leaves nothing to record.
     let mut plays: Vec<Play> = plays().into_iter().filter(|play| play.end != End::Refused).collect();
     if let Some(unknown) = names.iter().find(|name| !plays.iter().any(|play| play.name == **name)) {
         let known: Vec<&str> = plays.iter().map(|play| play.name).collect();

@@ -1,8 +1,8 @@
-//! JSON merge patches (RFC 7386): a version of an object told by what it changes of the version before.
+//! JSON merge patches (RFC 7386): a version of an object, written as its difference from the version before.
 
 use serde_json::{Map, Value};
 
-/// Returns the patch that makes `after` of `before`. Neither may have a null outside of a list.
+/// Returns the patch that turns `before` into `after`. Neither may have a null outside of a list.
 pub(crate) fn difference(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{World, look};
 use wfe_tests::outcomes::{End, Play};
 
-/// The first run on `node/worker-node-1`.
+/// The name of the first run on `node/worker-node-1`.
 pub(crate) const NAME: &str = "wfe-ac45b7d6911e97a5-1";
 
 /// Creates the run, released.
@@ -47,7 +47,7 @@ pub(crate) async fn start(world: &World, play: &Play, image: &str) -> Result<()>
     Ok(())
 }
 
-/// Waits until the run has come to its end.
+/// Waits until the run has ended in this way.
 pub(crate) async fn await_end(world: &World, end: End) -> Result<()> {
     let condition = |run: &Value| run["status"]["conditions"][0].clone();
     match end {

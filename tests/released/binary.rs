@@ -1,4 +1,4 @@
-//! The operator's binary: it is all that the image holds.
+//! The operator's binary, which is all that the image holds.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{Release, VERSION, here, run};
 
-/// What a node pulls whenever a replica starts there.
+/// The size limit, because a node pulls the binary whenever a replica starts there.
 const MOST_BYTES: usize = 20_000_000;
 
-/// Looks at the operator of every platform, and runs the one that can be run here.
+/// Checks the operator of every platform, and runs the one for this machine.
 pub(crate) fn operators(release: &Release) -> Result<()> {
     for platform in release.platforms("wfe-operator", "")? {
         let path = release.file(&format!("wfe-operator_{VERSION}_{platform}"));
@@ -30,7 +30,7 @@ pub(crate) fn operators(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The binary names no directory of the machine that has built it. Returns how many bytes it has.
+/// Checks that the binary names no directory of the machine that built it. Returns its size in bytes.
 pub(crate) fn tells_nothing_of_its_builder(path: &Path) -> Result<usize> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let home = std::env::var("HOME").unwrap_or_default() + "/.cargo";
@@ -50,7 +50,7 @@ fn is_static_and_stripped(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// In a root that holds nothing else, it says which version it is.
+/// Checks that the binary prints its version in a root that holds nothing else.
 pub(crate) fn runs_alone(root: &Path) -> Result<()> {
     let mode = fs::metadata(root.join("wfe-operator"))?.permissions().mode() & 0o777;
     ensure!(mode == 0o755, "wfe-operator has the mode {mode:o}");

@@ -1,4 +1,4 @@
-//! The image, taken apart as a container runtime does it: index, manifest, configuration, layers.
+//! The image, unpacked as a container runtime does it: index, manifest, configuration, layers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Release, VERSION, binary, here, run, unpack};
 
-/// Looks at the image of every platform, where there is an image: not every machine can build one.
+/// Checks the image of every platform, if there is one: not every machine can build images.
 pub(crate) fn image(release: &Release) -> Result<()> {
     let name = format!("wfe-operator-image-{VERSION}.tar");
     if !release.file(&name).is_file() {
@@ -20,7 +20,7 @@ pub(crate) fn image(release: &Release) -> Result<()> {
     let layout = release.unpack(&name)?;
     let top = read(&layout.join("index.json"))?;
     let described = only(&top["manifests"])?;
-    // Some engines write no index where there is but one platform.
+    // Some engines write no index for a single platform.
     let list = match &read(&blob(&layout, &described["digest"])?)?["manifests"] {
         Value::Array(platforms) => platforms.clone(),
         _ => vec![described.clone()],
@@ -36,7 +36,7 @@ pub(crate) fn image(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Returns which platform it is for.
+/// Checks one image, and returns its platform.
 fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
     let manifest = read(&blob(layout, digest)?)?;
     let whole = read(&blob(layout, &manifest["config"]["digest"])?)?;
@@ -58,7 +58,7 @@ fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
     Ok(platform)
 }
 
-/// Finds the blob, which is what its name says.
+/// Finds a blob, and checks that its content has the digest in its name.
 fn blob(layout: &Path, digest: &Value) -> Result<PathBuf> {
     let digest = text(digest);
     let (_, sum) = digest.split_once(':').with_context(|| format!("no digest: {digest:?}"))?;

@@ -1,5 +1,5 @@
-//! The Krew manifest, by the rules that Krew's own validator has, and installed as Krew would.
-//! The validator itself is not run: its module cannot be had everywhere.
+//! The Krew manifest, by the rules of Krew's own validator, and installed as Krew does it.
+//! The validator itself is not run, because its module is not available everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{Release, VERSION, here, plugin, run};
 
 const NAME: &str = "wfe";
 
-/// What Krew's index asks for, so that its list is readable.
+/// The limit of Krew's index, which keeps its list readable.
 const LONGEST_SHORT_DESCRIPTION: usize = 50;
 const LONGEST_LINE: usize = 80;
 
@@ -88,8 +88,8 @@ pub(crate) fn manifest(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Does what Krew does: the archive of this name with this sum, unpacked, the files that it names moved. Returns which
-/// platform it is for.
+/// Does what Krew does: takes the archive of this name, checks its sum, unpacks it, and moves the files that the
+/// manifest names. Returns the platform.
 fn installs(release: &Release, platform: &Platform) -> Result<String> {
     let labels: Vec<_> = platform.selector.match_labels.iter().map(|(key, value)| (key.as_str(), value)).collect();
     let [("arch", arch), ("os", os)] = labels[..] else { anyhow::bail!("a selector of {labels:?}") };
@@ -100,7 +100,7 @@ fn installs(release: &Release, platform: &Platform) -> Result<String> {
 
     let (unpacked, to) = (release.unpack(name)?, release.work.join(format!("krew-{os}-{arch}")));
     for FileMove { from, to: target } in &platform.files {
-        // Without a dot at the end, which is no directory that can be made.
+        // The trailing dot is dropped, because a directory of that name cannot be created.
         let target: PathBuf = to.join(target).components().collect();
         fs::create_dir_all(&target)?;
         fs::copy(unpacked.join(from), target.join(from)).with_context(|| format!("{name} has no {from}"))?;

@@ -1,5 +1,5 @@
-//! Looks at what `make release` has made as those will who use it: they check sums, unpack, install and run. It builds
-//! nothing, and knows of `.ci/release` only what files it leaves.
+//! Checks the files of `make release` as their users do: compares sums, unpacks, installs and runs. It builds nothing,
+//! and knows only which files `.ci/release` leaves.
 
 // A program for tests: what it prints is its output, and an error ends it.
 #![allow(clippy::print_stdout)]
@@ -21,14 +21,14 @@ use clap::Parser;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SUMS: &str = "SHA256SUMS";
 
-/// Fails when something of a release is not as it should be.
+/// Fails if a file of a release is wrong.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The directory that the release was built into.
     dist: PathBuf,
 }
 
-/// The files of a release, and a directory to unpack them into, which goes with this.
+/// The files of a release, and a directory to unpack them into, which is deleted with this.
 struct Release {
     dist: PathBuf,
     work: PathBuf,
@@ -36,7 +36,7 @@ struct Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        // What is left behind is in the system's temporary directory.
+        // If the removal fails, the files stay in the system's temporary directory.
         let _ = fs::remove_dir_all(&self.work);
     }
 }
@@ -51,7 +51,7 @@ impl Release {
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
-    /// Returns the platforms, such as `linux_amd64`, for which there is a file of this name with this end.
+    /// Returns the platforms, such as `linux_amd64`, that have a file with this name and ending.
     fn platforms(&self, name: &str, end: &str) -> Result<Vec<String>> {
         let prefix = format!("{name}_{VERSION}_");
         let names = self.names()?;
@@ -75,20 +75,20 @@ fn unpack(archive: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs it to its good end, and returns what it has printed.
+/// Runs a command that must succeed, and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the platform of this machine, whose binaries can be run.
+/// Returns the platform of this machine, whose binaries can run here.
 fn here() -> String {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     format!("{}_{architecture}", std::env::consts::OS)
 }
 
-/// Every file has a sum, and every sum holds.
+/// Checks that every file has a sum, and that every sum is right.
 fn sums(release: &Release) -> Result<()> {
     run(Command::new("sha256sum").args(["--check", "--strict", "--quiet", SUMS]).current_dir(&release.dist))?;
     let text = fs::read_to_string(release.file(SUMS))?;
@@ -99,7 +99,7 @@ fn sums(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The chart is one that Helm renders, with the image of this release.
+/// Checks that Helm renders the chart with the image of this release.
 fn chart(release: &Release) -> Result<()> {
     let mut helm = Command::new(wfe_testkit::helm()?);
     helm.args(["template", "wfe-operator"]).arg(release.file(&format!("wfe-operator-{VERSION}.tgz")));

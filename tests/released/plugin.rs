@@ -1,4 +1,4 @@
-//! The archives of `kubectl-wfe`, as a person uses them who has no Krew.
+//! The archives of `kubectl-wfe`, used as by a person without Krew.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use wfe_testkit::{Assets, Tekton, repository};
 
 use crate::{Release, VERSION, binary, here, run};
 
-/// Unpacks all, and calls the one that can be run here through kubectl.
+/// Unpacks all archives, and calls the plugin for this machine through kubectl.
 pub(crate) fn archives(release: &Release) -> Result<()> {
     for platform in release.platforms("kubectl-wfe", ".tar.gz")? {
         let dir = release.unpack(&format!("kubectl-wfe_{VERSION}_{platform}.tar.gz"))?;
@@ -25,7 +25,7 @@ pub(crate) fn archives(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The directory holds these files and no others.
+/// Checks that the directory holds exactly these files.
 pub(crate) fn holds(dir: &Path, files: &[&str]) -> Result<()> {
     let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: BTreeSet<_> = names.collect::<Result<_>>()?;
@@ -33,7 +33,7 @@ pub(crate) fn holds(dir: &Path, files: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// kubectl finds it in this directory.
+/// Checks that kubectl finds the plugin in this directory.
 pub(crate) fn is_a_plugin(dir: &Path) -> Result<()> {
     let kubectl = Assets::find(Tekton::None)?.program("kubectl");
     let wfe = |args: &[&str]| run(Command::new(&kubectl).env("PATH", dir).arg("wfe").args(args));

@@ -1,4 +1,4 @@
-//! The SBOMs: what they list is what the compiler has put into the binary, by the list that `cargo auditable` leaves
+//! The SBOMs: they list what the compiler has put into the binary, compared with the list that `cargo auditable` leaves
 //! there.
 
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::{Release, VERSION, run};
 
-/// A crate by its name and version.
+/// A crate, by its name and version.
 type Crate = (String, String);
 
-/// Compares both lists of the operator and of `kubectl-wfe`, for every platform.
+/// Compares both lists for the operator and for `kubectl-wfe`, on every platform.
 pub(crate) fn all(release: &Release) -> Result<()> {
     for platform in release.platforms("wfe-operator", "")? {
         let name = format!("wfe-operator_{VERSION}_{platform}");

@@ -1,4 +1,4 @@
-//! What there is now: the WorkflowExecutions of the world, followed by a watch.
+//! The current WorkflowExecutions of the world, followed by a watch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Board {
         Self { api, store: writer.as_reader(), writer: std::cell::Cell::new(Some(writer)) }
     }
 
-    /// Follows the watch; never ends well.
+    /// Follows the watch. Returns only with an error.
     pub(crate) async fn follow(&self) -> Result<()> {
         let Some(writer) = self.writer.take() else { bail!("the board is followed already") };
         let events = watcher(self.api.clone(), watcher::Config::default()).default_backoff();
@@ -34,7 +34,7 @@ impl Board {
         bail!("the watch of the board has ended")
     }
 
-    /// Returns the executions whose name begins like this.
+    /// Returns the executions whose name begins with this prefix.
     pub(crate) fn named(&self, prefix: &str) -> Vec<Arc<DynamicObject>> {
         let mut found = self.store.state();
         found.retain(|wfe| wfe.metadata.name.as_deref().is_some_and(|name| name.starts_with(prefix)));
@@ -42,7 +42,7 @@ impl Board {
         found
     }
 
-    /// Returns how many there are in each phase.
+    /// Returns the number of executions in each phase.
     pub(crate) fn summary(&self) -> String {
         let mut phases: BTreeMap<String, usize> = BTreeMap::new();
         for wfe in self.store.state() {
@@ -53,7 +53,7 @@ impl Board {
     }
 }
 
-/// Returns the phase, `undecided` where there is none.
+/// Returns the phase, or `undecided` without one.
 pub(crate) fn phase(wfe: &DynamicObject) -> &str {
     wfe.data.pointer("/status/phase").and_then(Value::as_str).unwrap_or("undecided")
 }

@@ -1,4 +1,4 @@
-//! Two operators, each behind a proxy of its own, and what is done to them.
+//! Two operators, each behind a proxy of its own, and the harm that is done to them.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::json;
 use wfe_testkit::proxy::{Answer, Request, Verb};
 use wfe_testkit::{Fault, Operator, Proxy, Refusal, World};
 
-/// How long after the beginning the operators are left alone, so that work is under way when it begins.
+/// How long the operators are left alone at the beginning. Work is then in progress when the harm begins.
 const PEACE: Duration = Duration::from_secs(2);
 
 /// Both operators.
@@ -22,12 +22,12 @@ pub(crate) struct Chaos<'a> {
     world: &'a World,
 }
 
-/// One operator, as long as it is not killed; then the next one in its place.
+/// One operator process, until it is killed; then the next process in its place.
 struct Rival<'a> {
     world: &'a World,
     proxy: Proxy,
     operator: Option<Operator>,
-    /// Until when it is stopped (SIGSTOP), partitioned, or its watches frozen.
+    /// The time until which it is stopped (SIGSTOP) or partitioned, or its watches are frozen.
     harmed_until: Option<Instant>,
     kills: u32,
     stops: u32,
@@ -41,7 +41,7 @@ impl<'a> Chaos<'a> {
         Ok(Self { rivals, rng, pauses: 0, world })
     }
 
-    /// Harms them until told to stop.
+    /// Harms the operators until `stop` is set.
     pub(crate) async fn rage(&mut self, stop: &Cell<bool>) -> Result<()> {
         tokio::time::sleep(PEACE).await;
         while !stop.get() {
@@ -59,7 +59,7 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Ends all harm: both run, and see and say everything from now on.
+    /// Ends all harm: both operators run, and the proxies pass everything.
     pub(crate) async fn calm(&mut self) -> Result<()> {
         for rival in &mut self.rivals {
             rival.recover(true)?;
@@ -69,7 +69,7 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Ends the operators, judges their logs, and says what was done to them.
+    /// Ends the operators, judges their logs, and returns what was done to them.
     pub(crate) async fn terminate(self) -> Result<String> {
         let mut said = format!("the namespace was paused {} times", self.pauses);
         for (rival, letter) in self.rivals.into_iter().zip(["A", "B"]) {
@@ -78,7 +78,7 @@ impl<'a> Chaos<'a> {
             }
             let Rival { kills, stops, partitions, lags, .. } = rival;
             let requests = rival.proxy.requests();
-            // Also those of operators that were killed.
+            // This includes the requests of operators that were killed.
             let unanswered = requests.iter().filter(|passed| passed.applied != passed.answered).count();
             let count = requests.len();
             write!(
@@ -90,7 +90,7 @@ impl<'a> Chaos<'a> {
         Ok(said)
     }
 
-    /// Somebody pauses the namespace for a moment, while runs are created and not seen yet: they are withdrawn then.
+    /// Pauses the namespace for a moment, while operators have created runs unseen. They then withdraw these runs.
     async fn pause_namespace(&mut self) -> Result<()> {
         self.pauses += 1;
         for rival in self.rivals.iter().filter(|rival| rival.harmed_until.is_none()) {
@@ -122,14 +122,14 @@ impl<'a> Rival<'a> {
     async fn ensure_running(&mut self) -> Result<()> {
         if self.operator.is_none() {
             let operator = self.world.operator();
-            // So that they act within the time of a soak.
+            // Short times, which elapse within a soak.
             let operator = operator
                 .arg("--pipelinerun-retention", "5s")
                 .arg("--start-deadline", "1m")
                 .arg("--cooldown-period", "15s")
                 .arg("--base-cooldown-period", "1s")
                 .arg("--max-cooldown-period", "4s")
-                // The bursts fail alike on many targets all the time: else the schedules would always be held.
+                // The bursts fail alike on many targets all the time. A lower limit would always hold the schedules.
                 .arg("--outage-targets", "15")
                 .arg("--outage-window", "3s")
                 .arg("--breaker-threshold", "0")
@@ -178,7 +178,7 @@ impl<'a> Rival<'a> {
         Ok(())
     }
 
-    /// Ends what has lasted long enough, or everything.
+    /// Ends the harm that has lasted long enough, or all harm.
     fn recover(&mut self, now: bool) -> Result<()> {
         if self.harmed_until.is_some_and(|until| now || until <= Instant::now()) {
             self.harmed_until = None;
@@ -192,7 +192,7 @@ impl<'a> Rival<'a> {
     }
 }
 
-/// Chooses what happens to a request. Most pass.
+/// Chooses what happens to a request. Most requests pass.
 fn fault(rng: &mut fastrand::Rng, request: &Request) -> Fault {
     let mut millis = |most| Duration::from_millis(rng.u64(..most));
     let (short, long) = (millis(500), millis(2_000));

@@ -1,4 +1,4 @@
-//! The players: one for each target, who makes bursts of executions and does to them what people and programs do.
+//! The players, one for each target. A player creates bursts of executions, and treats them as people and programs do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, wfe};
 use crate::board::{self, Board};
 
 const TARGETS: usize = 20;
-/// So many at once for each target: two hundred are in flight.
+/// The size of a burst on one target. Two hundred executions are in progress at once.
 const BURST: usize = 10;
-/// How often a player looks at its executions.
+/// How often a player examines its executions.
 const TICK: Duration = Duration::from_millis(200);
-/// How long all may take to come to rest when faults have stopped: some deadlines of the operator, one after the other.
+/// How long everything may take to come to rest after faults have stopped: several deadlines in sequence.
 const SETTLES_WITHIN: Duration = Duration::from_mins(4);
 
 /// All players.
@@ -35,14 +35,14 @@ pub(crate) struct Bundles {
     lingering: String,
 }
 
-/// What an execution is made for.
+/// The kind of an execution in a burst.
 #[derive(Clone, Copy)]
 enum Kind {
     Short,
     Failing,
-    /// Runs until its player ends it.
+    /// It runs until its player ends it.
     Held,
-    /// As held, and its deleted pods stay until its player lets them go.
+    /// Like held, and its deleted pods stay until its player releases them.
     Lingering,
     /// Its digests contradict each other.
     Unusable,
@@ -66,13 +66,13 @@ impl<'a> Load<'a> {
         &self.bundles
     }
 
-    /// Plays until told to stop, on all targets, and lets nobody of the last bursts out.
+    /// Plays on all targets until `stop` is set. The held pods of the last bursts stay held.
     pub(crate) async fn play(&self, rng: &mut fastrand::Rng, stop: &Cell<bool>) -> Result<()> {
         try_join_all((0..TARGETS).map(|target| Player { load: self, target, rng: rng.fork() }.play(stop))).await?;
         Ok(())
     }
 
-    /// Ends what is held until everything is at rest.
+    /// Ends held pods until everything is at rest.
     pub(crate) async fn settle(&self) -> Result<()> {
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
@@ -96,7 +96,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ends held pods, and lets deleted ones go. There may be none, or they may go meanwhile: it is done again.
+    /// Ends held pods, and releases deleted ones. There may be none, and errors are ignored: this is repeated.
     async fn end_pods(&self, pods: &str, outcome: &str) {
         drop(self.world.set_outcome(pods, outcome).await);
         drop(self.world.let_pods_go(pods).await);
@@ -131,7 +131,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Creates a burst; some are deleted in the next moment.
+    /// Creates a burst. Some executions are deleted at once.
     async fn create(&mut self, burst: &str) -> Result<()> {
         let wfes: Vec<(String, WfeBuilder, Option<u64>)> = (0..BURST)
             .map(|n| {
@@ -161,7 +161,7 @@ impl Player<'_> {
             _ => self.rng.choice(kinds).unwrap_or(Kind::Short),
         };
         let target = format!("node/soak-{:02}", self.target);
-        // Half have a workflow of their own: that one has completed or failed shall not keep all others from running.
+        // Half have a workflow of their own. The end of one execution should not keep all others from running.
         let workflow = if self.rng.bool() { name } else { "again" };
         let wfe = self.load.world.wfe(name).target(&target).workflow(workflow);
         let wfe = match self.newest_failure().filter(|_| self.rng.bool()) {
@@ -187,7 +187,7 @@ impl Player<'_> {
         }
     }
 
-    /// Draws a retry policy for every second: short waits, so that there are many attempts.
+    /// Draws a retry policy for every second execution. Its waits are short, which gives many attempts.
     fn retry(&mut self) -> Option<Value> {
         let policies = [
             json!(true),
@@ -202,11 +202,11 @@ impl Player<'_> {
         self.load.board.named(burst).iter().all(|wfe| board::is_terminal(wfe))
     }
 
-    /// Does something to one of the burst, or lets it be.
+    /// Does something to one execution of the burst, or nothing.
     async fn meddle(&mut self, burst: &str) -> Result<()> {
         let open: Vec<_> = self.load.board.named(burst).into_iter().filter(|wfe| !board::is_terminal(wfe)).collect();
         let Some(wfe) = self.rng.choice(open) else {
-            // Something of an earlier one may be left.
+            // Pods of an earlier execution may be left.
             self.let_go().await;
             return Ok(());
         };
@@ -240,20 +240,20 @@ impl Player<'_> {
         let patch = Patch::Merge(json!({"spec": {"cancellation": cancellation}}));
         let patched = api.patch(name, &PatchParams::default(), &patch).await;
         match patched {
-            // It has one already, or has ended meanwhile.
+            // The execution has a cancellation already, or has ended meanwhile.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
             other => allow_gone(other).context("an execution cannot be cancelled"),
         }
     }
 
-    /// Clears the target, as a person would who has looked at it. There may be nothing to clear.
+    /// Clears the target, as a person would after an inspection. There may be nothing to clear.
     async fn clear(&self) -> Result<()> {
         let Some(failed) = self.newest_failure() else { return Ok(()) };
         let api = self.load.world.api(&wfe::resource(), self.load.world.namespace());
         let patch = Patch::Merge(json!({"spec": {"clearance": {"reason": "soak", "clearedBy": "admin"}}}));
         let patched = api.patch(board::name(&failed), &PatchParams::default(), &patch).await;
         match patched {
-            // It is cleared already.
+            // The execution is cleared already.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
             other => allow_gone(other).context("an execution cannot be cleared"),
         }
@@ -265,7 +265,7 @@ impl Player<'_> {
         failed.max_by_key(|wfe| wfe.data.pointer("/status/completionTime").and_then(Value::as_str).map(str::to_owned))
     }
 
-    /// Deletes what has ended on this target, as a TTL would.
+    /// Deletes the ended executions on this target, as a time to live would.
     async fn forget(&self) -> Result<()> {
         let ended = self.load.board.named(&format!("t{:02}-", self.target));
         for wfe in ended.iter().filter(|wfe| board::is_terminal(wfe)) {
@@ -284,7 +284,7 @@ fn allow_gone<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Returns whether it still says that its target is locked or drains.
+/// Returns whether the execution still says that its target is locked or drains.
 fn holds(wfe: &DynamicObject) -> bool {
     let conditions = wfe.data.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|one| one["type"] == "TargetLocked" && one["status"] == "True")

@@ -1,5 +1,5 @@
 //! The soak: two hundred executions at once on twenty targets, under two operators that are killed, stopped, cut off
-//! and lied to. At the end everything must have come to rest, and the auditor must find nothing.
+//! and given wrong answers. At the end everything must have come to rest, and the auditor must find nothing.
 //!
 //! ```text
 //! Load ── twenty players, one a target: bursts of WorkflowExecutions, ends of held pods, cancellations, deletions
@@ -29,25 +29,25 @@ use chaos::Chaos;
 use load::Load;
 use schedules::Schedules;
 
-/// How often it says how far it is.
+/// How often the soak prints its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// How many times its minutes a soak may take where the machine is slow.
+/// The most that a soak may take on a slow machine, as a multiple of its minutes.
 const MOST: u32 = 4;
 
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// For how long faults are injected, in minutes; longer, where too little has happened for the soak to count. What
-    /// is left then gets the time to come to rest.
+    /// How long faults are injected, in minutes; longer if too little has happened for the soak to count. After that,
+    /// what is left gets time to come to rest.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// The seed of all choices, printed at the start. The same seed makes the same choices, though not the same times.
+    /// The seed of all choices, printed at the start. The same seed makes the same choices, but not the same times.
     #[arg(long)]
     seed: Option<u64>,
 }
 
-// One thread: operators die with the thread that starts them, and this one lives to the end.
+// One thread: an operator dies with the thread that started it, and this thread lives to the end.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let cli = Cli::parse();
@@ -86,7 +86,7 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     verdict::judge(world, recording).await
 }
 
-/// Stops it when the time is over and enough has happened, or when enough will not happen.
+/// Stops the soak when its time is over and enough has happened, or when enough will not happen.
 async fn clock(
     world: &World,
     recording: &Recording,

@@ -1,4 +1,4 @@
-//! The schedules of a soak: one player each, who does to it what people and programs do.
+//! The schedules of a soak, with one player each, who treats the schedule as people and programs do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use wfe_testkit::{World, wfe};
 use crate::board::{self, Board};
 use crate::load::Bundles;
 
-/// How often is looked whether all have come to rest.
+/// How often the soak checks whether all schedules have come to rest.
 const TICK: Duration = Duration::from_millis(200);
-/// How long that may take: an operator that has just begun to lead plans all anew.
+/// How long that may take. An operator that has just become leader plans all schedules anew.
 const SETTLES_WITHIN: Duration = Duration::from_mins(2);
 
-/// All schedules: of workflows that complete, that fail before anything has run, that fail after it, and of one on a
-/// target that it shares with the bursts.
+/// All schedules. Their workflows complete, fail before anything runs, or fail afterwards. One schedule shares its
+/// target with the bursts.
 const PLANS: [(&str, Workflow, &str, &str); 6] = [
     ("s0", Workflow::Short, "node/schedule-0", "3s"),
     ("s1", Workflow::Short, "node/schedule-0", "4s"),
@@ -34,11 +34,11 @@ const PLANS: [(&str, Workflow, &str, &str); 6] = [
 enum Workflow {
     Short,
     Failing,
-    /// Its bundle does not exist, which takes as long as the operator waits for a start.
+    /// Its bundle does not exist. The failure takes as long as the operator waits for a start.
     Missing,
 }
 
-/// All of them.
+/// All schedules.
 pub(crate) struct Schedules<'a> {
     world: &'a World,
     board: &'a Board,
@@ -50,14 +50,14 @@ impl<'a> Schedules<'a> {
         Self { world, board, bundles }
     }
 
-    /// Plays until told to stop.
+    /// Plays until `stop` is set.
     pub(crate) async fn play(&self, rng: &mut fastrand::Rng, stop: &Cell<bool>) -> Result<()> {
         let players = PLANS.map(|plan| Player { all: self, plan, rng: rng.fork() }.play(stop));
         try_join_all(players).await?;
         Ok(())
     }
 
-    /// Suspends all, so that soon no child is made any more.
+    /// Suspends all schedules. Soon no child is made any more.
     pub(crate) async fn suspend(&self) -> Result<()> {
         let api = self.api();
         for (name, ..) in PLANS {
@@ -67,7 +67,7 @@ impl<'a> Schedules<'a> {
         Ok(())
     }
 
-    /// Waits until no child is made any more, and the last of each has its outcome.
+    /// Waits until no child is made any more, and the last child of each schedule has its outcome.
     pub(crate) async fn settle(&self) -> Result<()> {
         let api = self.api();
         let deadline = Instant::now() + SETTLES_WITHIN;
@@ -103,11 +103,11 @@ impl<'a> Schedules<'a> {
             "metadata": {"name": name, "namespace": self.world.namespace()},
             "spec": {
                 "interval": interval,
-                // So that there are many failures within a minute.
+                // A short interval gives many failures within a minute.
                 "maxInterval": "6s",
                 "history": {"successful": 1, "failed": 1},
-                // Each edit begins its plan anew, so that few fail several times in a row. A triage pauses what breaks,
-                // so one schedule is enough: the others go on failing.
+                // Each edit begins a plan anew, and few schedules fail several times in a row. One schedule with triage
+                // after one failure is enough: a triage pauses its schedule, and the others continue to fail.
                 "triage": {"after": if name == "s3" { 1 } else { 3 }},
                 "template": {"spec": {
                     "targetResource": target,
@@ -170,21 +170,21 @@ impl Player<'_> {
         self.edit(json!({"hint": {"nextRunAt": after(2), "expiresAt": after(30), "reason": "soak"}})).await
     }
 
-    /// Deletes the schedule, and creates one of the same name.
+    /// Deletes the schedule, and creates another one of the same name.
     async fn make_again(&mut self) -> Result<()> {
         self.all.api().delete(self.plan.0, &DeleteParams::default()).await.context("a schedule cannot be deleted")?;
         self.pause(0..1_000).await;
         self.all.create(self.plan).await
     }
 
-    /// Takes everything out of its status, as a restore without statuses does.
+    /// Empties its status, as a restore without statuses does.
     async fn wipe(&self) -> Result<()> {
         let patch = Patch::Merge(json!({"status": null}));
         let patched = self.all.api().patch_status(self.plan.0, &PatchParams::default(), &patch).await;
         patched.map(drop).context("the status of a schedule cannot be wiped")
     }
 
-    /// Does something to its newest child, where there is one.
+    /// Does something to its newest child, if it has one.
     async fn with_newest_child(&self, act: Act) -> Result<()> {
         let children = self.all.board.named(&format!("{}-", self.plan.0));
         let Some(child) = children.last().map(Arc::clone) else { return Ok(()) };
@@ -207,7 +207,7 @@ enum Act {
     Clear,
 }
 
-/// It may be gone meanwhile, or have that already.
+/// Accepts that the object is gone meanwhile, or has the change already.
 fn allow<T>(result: kube::Result<T>) -> kube::Result<()> {
     match result {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 422) => Ok(()),
@@ -215,7 +215,7 @@ fn allow<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Returns whether its status tells that it is suspended as it is now, and that no child is at work.
+/// Returns whether its status says that its current version is suspended, and that no child is at work.
 fn is_suspended(schedule: &DynamicObject) -> bool {
     let status = &schedule.data["status"];
     let is_seen = status["observedGeneration"].as_i64() == schedule.metadata.generation;

@@ -1,4 +1,4 @@
-//! What the auditor says, and whether enough has happened for that to mean something.
+//! The auditor's report, and whether enough has happened to give it meaning.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use wfe_core::Time;
 use wfe_testkit::record::{Change, Observed};
 use wfe_testkit::{Recording, World};
 
-/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns
-/// after a clearance are rarer, as each takes a target that was blocked before; so are failures of schedules, which
-/// wait longer after each, and triages, of which one schedule has one in 20 seconds at the most.)
+/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of most other things. A few
+/// are rarer. A turn after a clearance needs a target that was blocked before. A failing schedule waits longer after
+/// each failure. A schedule has at most one triage in 20 seconds.
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),
@@ -35,7 +35,7 @@ const REQUIRED: &[(&str, u64)] = &[
     ("triages", 1),
 ];
 
-/// Says what has to happen more often before the soak counts; nothing when it counts.
+/// Returns what must happen more often before the soak counts; `None` if it counts.
 pub(crate) fn missing(counts: &Counts) -> Option<String> {
     let missing: Vec<String> = REQUIRED
         .iter()
@@ -58,7 +58,7 @@ pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
         silence::Version { at: at(change), kind: &change.kind, uid, object }
     });
     let end = changes.iter().map(at).max().unwrap_or_default();
-    // No fault of the soak lasts for as long as an operator has.
+    // No fault of the soak lasts long enough to excuse a wait without a sign.
     let silent = silence::lasted(versions, end);
     for lasted in &silent {
         println!("{lasted}");

@@ -18,16 +18,16 @@ use wfe_testkit::{Observed, Recording, World, record};
 pub use quota::quota_of_none;
 pub use stable::stable;
 
-/// How far the view of an operator may be behind, with the time that a request takes: faults of the proxy hold both up.
+/// How old an operator's view may be, including the time of a request: faults of the proxy delay both.
 const LAG: Duration = Duration::from_secs(30);
 
-/// Ends a recording and has it judged together with the audit log (section 16). Everything has to have come to
-/// rest. Returns the changes and what the auditor says.
+/// Ends a recording, and has the auditor judge it together with the audit log (section 16). Everything must have come
+/// to rest. Returns the changes and the auditor's report.
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
     audit_with(world, &[], recording).await
 }
 
-/// Does the same where other worlds share the execution namespace, of which the recording has the executions too.
+/// Does the same if other worlds share the execution namespace. The recording must have their executions too.
 pub async fn audit_with(world: &World, neighbours: &[&World], recording: Recording) -> Result<(Vec<Observed>, Report)> {
     let changes = recording.stop().await?;
     let mut requests = world.audit().await?;
@@ -50,7 +50,7 @@ pub async fn audit_with(world: &World, neighbours: &[&World], recording: Recordi
     Ok((changes, report))
 }
 
-/// Writes a recording down beside the audit log, for the auditor's own command. `KEEP=1` keeps both.
+/// Writes a recording beside the audit log, for the auditor's own command. `KEEP=1` keeps both.
 fn keep(world: &World, changes: &[Observed]) -> Result<()> {
     let path = world.control_plane().dir().join(format!("{}.watch.jsonl", world.namespace()));
     record::write(changes, BufWriter::new(File::create(path)?))
@@ -63,8 +63,8 @@ pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
     Ok(wfe_auditor::audit(&changes, &[], &options).counts)
 }
 
-/// Returns the policy of all operators that were started in a world; none where they had several. By their flags:
-/// nobody sets it by the environment here.
+/// Returns the policy of all operators that were started in a world; `None` if they had several. It is read from their
+/// flags, because no test sets it by the environment.
 fn policy(world: &World) -> Result<Option<Policy>> {
     let mut all: Vec<Policy> = Vec::new();
     for flags in world.operator_flags() {
@@ -75,8 +75,8 @@ fn policy(world: &World) -> Result<Option<Policy>> {
     Ok(all.pop().filter(|_| all.is_empty()))
 }
 
-/// The auditor reads files: it shares the shape of what the testkit records, and no type.
+/// The auditor reads files. It shares the format with the testkit's recordings, but no type.
 fn translate<T: DeserializeOwned>(recorded: &[impl Serialize]) -> Result<Vec<T>> {
-    // One by one, so that a long recording is not in memory three times.
+    // Each entry is converted on its own. A long recording would otherwise be in memory three times.
     recorded.iter().map(|one| Ok(serde_json::from_value(serde_json::to_value(one)?)?)).collect()
 }

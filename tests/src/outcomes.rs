@@ -1,8 +1,7 @@
-//! Ways in which a run ends, each played on the control plane: what is in its bundle, what stands in its way, and who
-//! meddles.
+//! The ways in which a run can end, each played on the control plane: its bundle, its obstacles, and the interventions.
 //!
-//! The recorder (`recorder/`) plays them as plain PipelineRuns and keeps what Tekton writes; `cluster/outcomes.rs`
-//! plays them through the operator and compares what that says. Neither is known here.
+//! The recorder (`recorder/`) plays them as plain PipelineRuns and keeps what Tekton writes. `cluster/outcomes.rs`
+//! plays them through the operator and compares the results. This module knows neither.
 
 mod before;
 mod deadlines;

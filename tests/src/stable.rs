@@ -1,9 +1,9 @@
-//! Text without what is named anew whenever a test runs.
+//! Text without the names that differ in every test run.
 
 use wfe_testkit::World;
 
-/// Replaces the namespaces of a world, its registry, and the names of Tekton's requests for bundles (a hash of what is
-/// asked for, the registry's port among it) by names that never change.
+/// Replaces names that change with names that never change: the namespaces of a world, its registry, and the names of
+/// Tekton's requests for bundles. (The latter are hashes over the request, the registry's port included.)
 #[must_use]
 pub fn stable(world: &World, text: &str) -> String {
     let text = text

@@ -1,4 +1,4 @@
-//! The author of each write: from the audit log, by the resourceVersion or the uid of the answer.
+//! Finds the author of each write in the audit log, by the resourceVersion or the uid in the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use crate::history::text;
 use crate::input::Request;
 use crate::report::Moment;
 
-/// The writers of a recording.
+/// The users who wrote and deleted objects during a recording.
 #[derive(Debug)]
 pub(crate) struct Authors<'a> {
-    /// By the resourceVersion of what was written. A write that changed nothing answers with the version that was
-    /// there.
+    /// Users by the resourceVersion in the answer. A write that changed nothing is answered with the version that
+    /// exists.
     writers: BTreeMap<u64, BTreeSet<&'a str>>,
-    /// By the uid of what was deleted.
+    /// Users by the uid of the object that they deleted.
     deleters: BTreeMap<&'a str, BTreeSet<&'a str>>,
     operators: &'a BTreeSet<String>,
     silent: Vec<&'a str>,
@@ -52,18 +52,18 @@ impl<'a> Authors<'a> {
         self.operators.contains(user)
     }
 
-    /// Returns whether it is known that somebody other than an operator made this write.
+    /// Returns whether the audit log shows that only users other than the operators made this write.
     pub(crate) fn is_strangers(&self, write: Moment) -> bool {
         self.writers.get(&write.resource_version).is_some_and(|users| self.are_strangers(users))
     }
 
-    /// Returns whether it is known that an operator, and nobody else, made this write.
+    /// Returns whether the audit log shows that only operators made this write.
     pub(crate) fn is_operators(&self, write: Moment) -> bool {
         let users = self.writers.get(&write.resource_version);
         users.is_some_and(|users| !users.is_empty() && users.iter().all(|user| self.is_operator(user)))
     }
 
-    /// Returns whether it is known that somebody other than an operator deleted this object.
+    /// Returns whether the audit log shows that only users other than the operators deleted this object.
     pub(crate) fn is_deleted_by_stranger(&self, uid: &str) -> bool {
         self.deleters.get(uid).is_some_and(|users| self.are_strangers(users))
     }
@@ -72,7 +72,7 @@ impl<'a> Authors<'a> {
         !self.operators.is_empty() && users.iter().all(|user| !self.is_operator(user))
     }
 
-    /// Finds what the audit log should hold and does not.
+    /// Lists what the audit log should hold and lacks.
     pub(crate) fn gaps(&self) -> Vec<String> {
         let silent = self.silent.iter().map(|user| format!("the audit log has no request of {user}"));
         let bodies = (self.bodiless > 0)
@@ -81,7 +81,7 @@ impl<'a> Authors<'a> {
     }
 }
 
-/// What is judged by what was sent: writes of our kinds (an event's name and verb say enough).
+/// Returns whether the auditor judges the body of a write to this resource. (An event's name and verb are enough.)
 fn is_judged_by_body(request: &Request) -> bool {
     matches!(request.resource.as_str(), "workflowexecutions" | "workflowschedules" | "pipelineruns")
 }

@@ -1,11 +1,11 @@
-//! Counts what happened, so that a recording can be told from an idle one.
+//! Counts what happened. The counts tell a busy recording from an idle one.
 
 use wfe_api::Phase;
 
 use crate::history::{Execution, History, Run};
 use crate::report::Counts;
 
-/// Counts executions by what was decided, and runs by what became of them.
+/// Counts executions by their decision, and runs by what became of them.
 pub(crate) fn count(history: &History<'_>) -> Counts {
     let mut counts = Counts::zero();
     for execution in history.executions.values() {
@@ -54,7 +54,7 @@ fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
     }
 }
 
-/// Returns why a run that never ran was deleted, from what its owner was then.
+/// Returns why a run that never ran was deleted, judged by the state of its owner at that time.
 fn why_deleted(history: &History<'_>, run: &Run<'_>) -> Option<&'static str> {
     let gone = run.gone.filter(|_| run.never_ran())?;
     let undecided = history.owner(run).is_some_and(|owner| {

@@ -1,6 +1,6 @@
-//! What happened, object by object: the changes in order, read into lives of executions, runs and what runs made.
+//! What happened to each object: changes in order, read into lives of executions, runs and what Tekton made from runs.
 //!
-//! Knows the shapes of the objects, and which of them are ours. Judges nothing, but finds what the recording lacks.
+//! Knows the shapes of the objects, and which of them are ours. It judges nothing, but finds gaps in the recording.
 
 mod attempt;
 mod execution;
@@ -24,10 +24,10 @@ use crate::input::{Change, Request};
 use crate::report::{Moment, ObjectRef};
 use life::Life;
 
-/// How far a pod may be from its run: pod, TaskRun, child run and once more, with room.
+/// The most steps from a pod up to its run: TaskRun, child run and one more, with room to spare.
 const MAX_DEPTH: usize = 8;
 
-/// All that the recording says.
+/// Everything that the recording shows.
 #[derive(Debug)]
 pub(crate) struct History<'a> {
     /// By uid.
@@ -38,21 +38,21 @@ pub(crate) struct History<'a> {
     pub(crate) schedules: BTreeMap<&'a str, Schedule<'a>>,
     /// The namespaces, by name.
     pub(crate) namespaces: BTreeMap<&'a str, Vec<(Moment, &'a Value)>>,
-    /// What Tekton made from these runs, by the uid of the run.
+    /// What Tekton made from these runs, by the run's uid.
     pieces: BTreeMap<&'a str, Vec<Piece<'a>>>,
     /// Uids of the PipelineRuns that are neither ours nor made from ours.
     pub(crate) strangers: BTreeSet<&'a str>,
-    /// Whether the recording has TaskRuns or pods at all.
+    /// Whether the recording has any TaskRuns or pods.
     pub(crate) shows_pieces: bool,
-    /// What the recording should hold and does not.
+    /// What the recording should hold and lacks.
     pub(crate) gaps: Vec<String>,
     versions: BTreeMap<&'a str, BTreeSet<u64>>,
-    /// Where the recording has objects: by kind and namespace, the last version.
+    /// The last version that was recorded, by kind and namespace.
     last: BTreeMap<(&'a str, &'a str), u64>,
 }
 
 impl<'a> History<'a> {
-    /// Reads changes, in whatever order they come.
+    /// Reads changes in any order.
     pub(crate) fn read(changes: &'a [Change]) -> Self {
         let (lives, nameless) = life::group(changes);
         let mut history = Self {
@@ -98,7 +98,7 @@ impl<'a> History<'a> {
         history
     }
 
-    /// Finds the run that a piece was made from.
+    /// Files a piece under the run that it was made from.
     fn place(&mut self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>) {
         match self.root(lives, life, MAX_DEPTH) {
             Some(root) => {
@@ -141,7 +141,7 @@ impl<'a> History<'a> {
         self.gaps.extend(life::names_taken_twice(&ours));
     }
 
-    /// Finds successful writes of the audit log that the watch should have shown and did not.
+    /// Finds successful writes in the audit log that the watch should have shown but did not.
     pub(crate) fn compare(&mut self, requests: &[Request]) {
         for request in requests.iter().filter(|request| request.is_write() && request.succeeded()) {
             let (Some(version), Some(uid)) = (request.resource_version, text(&request.response, "/metadata/uid"))
@@ -154,7 +154,7 @@ impl<'a> History<'a> {
                 "pipelineruns" => "PipelineRun",
                 _ => continue,
             };
-            // A deletion answers with a version of its own making, and of what came later nobody says that it is there.
+            // A deletion's answer has a version of its own. The recording may have ended before any later version.
             let last = self.last.get(&(kind, request.namespace.as_str()));
             if request.verb.starts_with("delete") || last.is_none_or(|last| version > *last) {
                 continue;
@@ -168,25 +168,25 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Returns the execution that owns a run.
+    /// Returns the execution that owns a run, if the recording has it.
     pub(crate) fn owner(&self, run: &Run<'_>) -> Option<&Execution<'a>> {
         self.executions.get(run.owner)
     }
 
-    /// Returns the commit of a run's owner to it.
+    /// Returns the write by which a run's owner committed to it.
     pub(crate) fn commit_to(&self, run: &Run<'_>) -> Option<&Commit<'a>> {
         self.owner(run)?.commits.iter().find(|commit| commit.run == run.object.uid)
     }
 
-    /// Returns whether the recording shows the executions of a run's namespace, so that an owner that is not in it is
-    /// nobody.
+    /// Returns whether the recording shows the executions of the owner's namespace. If it does, an owner that it lacks
+    /// does not exist.
     pub(crate) fn covers_owner_of(&self, run: &Run<'_>) -> bool {
         run.owner_name
             .and_then(|name| name.split_once('/'))
             .is_some_and(|(namespace, _)| self.executions.values().any(|one| one.object.namespace == namespace))
     }
 
-    /// Lists what was made from a run.
+    /// Lists what Tekton made from a run.
     pub(crate) fn pieces_of(&self, run: &Run<'_>) -> impl Iterator<Item = &Piece<'a>> {
         self.pieces.get(run.object.uid.as_str()).into_iter().flatten()
     }
@@ -203,7 +203,7 @@ impl<'a> History<'a> {
         chains
     }
 
-    /// Names the target of a run: as the run says it, else as its owner does, else by its chain.
+    /// Names the target of a run: from the run's annotation, else from its owner, else by the name of the run.
     pub(crate) fn target_of(&self, run: &Run<'_>) -> String {
         let by_owner = || self.owner(run).map(Execution::shown_target);
         run.target.map(str::to_owned).or_else(by_owner).unwrap_or_else(|| format!("the target of {}", run.object.name))
@@ -220,12 +220,11 @@ fn last_versions(changes: &[Change]) -> BTreeMap<(&str, &str), u64> {
     all
 }
 
-/// Reads a text that is not empty.
+/// Reads a string that is not empty.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Names an object.
 pub(crate) fn object_ref(kind: &str, namespace: &str, name: &str, uid: &str) -> ObjectRef {
     ObjectRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() }
 }

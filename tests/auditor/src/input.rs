@@ -1,15 +1,15 @@
-//! What the auditor reads: changes from a watch, requests from an audit log. Knows their formats, judges nothing.
+//! The auditor's input: changes from a watch, requests from an audit log. Knows their formats, and judges nothing.
 
 use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What was seen to happen to an object.
+/// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ChangeType {
-    /// It was there before the recording began: its past is unknown.
+    /// It existed before the recording began. Its past is unknown.
     #[serde(alias = "Existing")]
     Existing,
     /// It was created.
@@ -30,9 +30,9 @@ pub struct Change {
     pub kind: String,
     /// What happened.
     pub change: ChangeType,
-    /// The order of changes, across all kinds.
+    /// The place in the order of changes, across all kinds.
     pub resource_version: u64,
-    /// When it was seen, in milliseconds since the recording began. To be shown; nothing is ordered by it.
+    /// When it was seen, in milliseconds since the recording began. It measures time; it orders nothing.
     pub at_ms: u64,
     /// The object after the change.
     pub object: Value,
@@ -40,8 +40,8 @@ pub struct Change {
 
 /// One finished request, as the API server's audit log has it.
 ///
-/// The fields have the names that the tests' own reader of the log gives them, so that its entries can be handed over
-/// through `serde`.
+/// The fields have the names that the tests' own reader of the log uses. Its entries can therefore be converted through
+/// `serde`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Request {
@@ -57,40 +57,40 @@ pub struct Request {
     pub subresource: String,
     /// Namespace; empty where there is none.
     pub namespace: String,
-    /// Name; empty where it stands in the object only.
+    /// Name; empty if only the object carries it.
     pub name: String,
     /// HTTP status of the answer.
     pub code: i64,
-    /// The resourceVersion of the object that was answered: what orders writes, since the log itself does not.
+    /// The resourceVersion of the object in the answer. It orders writes, because the log itself does not.
     pub resource_version: Option<u64>,
-    /// What was sent; null where the log's policy leaves bodies out.
+    /// The body of the request; null if the log's policy omits bodies.
     pub request: Value,
-    /// What was answered; null where the log's policy leaves bodies out.
+    /// The body of the answer; null if the log's policy omits bodies.
     pub response: Value,
-    /// When the request came (RFC 3339).
+    /// When the request arrived (RFC 3339).
     pub received_at: String,
 }
 
 /// Why an input could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The file broke off.
+    /// Reading failed at this line.
     #[error("line {line} cannot be read")]
     Io {
         /// Counted from 1.
         line: usize,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A line is not what it should be.
+    /// A line has the wrong form.
     #[error("line {line} is not {expected}")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What was expected.
+        /// The form that was expected.
         expected: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         #[source]
         source: serde_json::Error,
     },
@@ -105,14 +105,14 @@ impl Request {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    /// Returns whether it was done.
+    /// Returns whether it succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Returns whether the log's policy has bodies of such requests. (A body that is missing though is one that was not
-    /// sent.)
+    /// Returns whether the log has the body of the request or of the answer. (If it has one of them, the other was
+    /// never sent.)
     pub(crate) fn has_bodies(&self) -> bool {
         !self.request.is_null() || !self.response.is_null()
     }
@@ -159,7 +159,7 @@ pub fn read_changes(from: impl BufRead) -> Result<Vec<Change>, InputError> {
     Ok(changes)
 }
 
-/// Reads an audit log: JSON lines, in any order. The last line may be half written, as the API server may be at work.
+/// Reads an audit log: JSON lines, in any order. The last line may be incomplete, if the API server is writing it.
 pub fn read_requests(mut from: impl BufRead) -> Result<Vec<Request>, InputError> {
     let mut requests = Vec::new();
     let (mut text, mut line) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! The invariants of section 16 that can be seen from outside, in order. This list is what is judged.
+//! The invariants of section 16 that can be judged from outside, in order. This list is what the auditor judges.
 
 mod attempts;
 mod chain;
@@ -17,7 +17,7 @@ use crate::Evidence;
 use crate::history::{Execution, Run};
 use crate::report::{Counts, Moment, ObjectRef, Violation, When};
 
-/// An invariant: finds how it was broken, and counts what there was to judge.
+/// An invariant: finds violations, and counts the cases that it judged.
 type Invariant = fn(&Evidence<'_>, &mut Counts) -> Vec<Violation>;
 
 const INVARIANTS: &[Invariant] = &[
@@ -33,7 +33,7 @@ const INVARIANTS: &[Invariant] = &[
     schedules::judge,
 ];
 
-/// Judges all invariants. Within one, violations come in the order in which they happened.
+/// Judges all invariants. The violations of one invariant are in the order in which they happened.
 pub(crate) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     INVARIANTS
         .iter()
@@ -53,7 +53,7 @@ fn order(violation: &Violation) -> (u64, &str) {
     }
 }
 
-/// A violation that is being written.
+/// A violation that is being put together.
 struct Finding {
     invariant: u8,
     rule: &'static str,
@@ -65,7 +65,7 @@ impl Finding {
         Self { invariant, rule, text }
     }
 
-    /// About an execution.
+    /// Completes the violation as one of an execution.
     fn about(self, execution: &Execution<'_>, at: Moment) -> Violation {
         self.on(execution.shown_target(), vec![execution.object.clone()], &[at])
     }

@@ -1,4 +1,4 @@
-//! Times, as statuses keep them: whole seconds.
+//! Times in whole seconds, as statuses keep them.
 
 use serde_json::Value;
 use wfe_core::Time;
@@ -6,8 +6,7 @@ use wfe_core::Time;
 /// A time in whole seconds, as the API keeps it.
 pub(crate) type Seconds = i64;
 
-/// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs
-/// early.
+/// Reads a time in whole seconds. No operator writes a fraction. A fraction is rounded up, because nothing runs early.
 pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
     seconds_of(value.pointer(pointer)?.as_str()?)
 }

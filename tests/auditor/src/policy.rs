@@ -1,6 +1,5 @@
-//! The policy that was in force while a recording was made: the numbers that rules 2 to 5 of section 6, the counter of
-//! section 7 and the triages of section 13 compare with. It has the flags of the operator, and their
-//! defaults.
+//! The policy that was in force during a recording: the numbers for rules 2 to 5 of section 6, the counter of section 7
+//! and the triages of section 13. It has the operator's flags and their defaults.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, ValueEnum};
 /// The policy of all operators of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Policy {
-    /// The scope of the block by a workflow that failed half way.
+    /// What a workflow that failed half way blocks.
     #[arg(long, value_name = "SCOPE", default_value = "Target")]
     pub previous_execution_failed_scope: Scope,
 
@@ -17,31 +16,31 @@ pub struct Policy {
     #[arg(long, value_name = "NUMBER", default_value = "5")]
     pub max_consecutive_failures: u32,
 
-    /// How long a target was left alone after the first of them (a Go duration).
+    /// How long a target was left alone after the first such failure (a Go duration).
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub base_cooldown_period: Duration,
 
-    /// How long it was left alone at the most.
+    /// The longest time that a target was left alone.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub max_cooldown_period: Duration,
 
-    /// How often that time doubled at the most.
+    /// How many times that wait doubled at the most.
     #[arg(long, value_name = "NUMBER", default_value = "4")]
     pub max_backoff_exponent: u32,
 
-    /// How much longer it may have been made, in thousandths; on the command line as a share from 0 to 1.
+    /// By how much the wait may have been lengthened, in thousandths; on the command line as a share from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = thousandths)]
     pub backoff_jitter: u32,
 
-    /// After how long without such a failure they were counted anew. 0: never.
+    /// How much time without such a failure ended the row. 0: no time did.
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
     pub failure_quiet_period: Duration,
 
-    /// How long after a success the same workflow did not run again on the target. 0: no time.
+    /// How long after a success the same workflow did not run again on the target. 0: at once.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub cooldown_period: Duration,
 
-    /// How long after a triage the next one of the same schedule may have begun.
+    /// The least time between the beginnings of two triages of one schedule.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub triage_cooldown: Duration,
 
@@ -50,17 +49,17 @@ pub struct Policy {
     pub triage_max_per_hour: u32,
 }
 
-/// The scope of the block by an execution failure.
+/// What an execution failure blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Scope {
-    /// Everything on the target.
+    /// Every workflow on the target.
     Target,
     /// The same workflow on the target.
     Workflow,
 }
 
-/// The flags alone.
+/// The flags on their own, without a command.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 struct Flags {
@@ -69,10 +68,10 @@ struct Flags {
 }
 
 impl Policy {
-    /// Reads the policy out of an operator's flags. Flags that say nothing about it are passed over.
+    /// Reads the policy from an operator's flags. Flags that do not concern it are ignored.
     ///
     /// # Errors
-    /// Which flag has a value that cannot be read.
+    /// Names the flag whose value cannot be read.
     pub fn of_flags<'f>(flags: impl IntoIterator<Item = (&'f str, &'f str)>) -> Result<Self, String> {
         let command = Flags::command();
         let is_known = |flag: &str| command.get_arguments().any(|known| known.get_long() == flag.strip_prefix("--"));
@@ -82,7 +81,7 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// The values of sections 6, 7, 13 and 14.
+    /// The defaults of sections 6, 7, 13 and 14.
     fn default() -> Self {
         Self {
             previous_execution_failed_scope: Scope::Target,

@@ -1,7 +1,7 @@
-//! What is on record of a target: its executions that have ended, as their objects said it at a moment.
+//! The record of a target at a moment: its executions that had ended, as their objects showed them.
 //!
-//! Rules 2 to 5 of section 6 and the counter of section 7 are read from nothing else. It is read from the recording
-//! alone, and shares no code with the operator's own history.
+//! Rules 2 to 5 of section 6 and the counter of section 7 read only this. It comes from the recording alone, and shares
+//! no code with the operator's own history.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::history::{Execution, History, Run, phase};
 use crate::moment::{Seconds, seconds};
 use crate::report::Moment;
 
-/// The executions of a target, over the whole recording.
+/// All executions of a target in the recording.
 pub(crate) struct Ledger<'e> {
     executions: Vec<&'e Execution<'e>>,
 }
 
-/// The executions of a target that had ended and were still there at a moment, oldest first.
+/// The executions of a target that had ended and still existed at a moment, oldest first.
 pub(crate) struct Record<'e> {
     pub(crate) all: Vec<Past<'e>>,
 }
 
-/// One of them.
+/// One ended execution.
 pub(crate) struct Past<'e> {
     pub(crate) execution: &'e Execution<'e>,
     pub(crate) end: End,
     /// `completionTime`.
     pub(crate) ended: Option<Seconds>,
-    /// `failedAt`, from which backoff and quiet time are counted.
+    /// `failedAt`. Backoff and quiet time count from it.
     pub(crate) failed: Option<Seconds>,
     pub(crate) next_allowed: Option<Seconds>,
     pub(crate) clearance: Clearance,
@@ -37,38 +37,38 @@ pub(crate) struct Past<'e> {
     number: Option<u64>,
 }
 
-/// How an execution ended, as far as later ones are concerned.
+/// How an execution ended, for the executions after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Completed,
-    /// Something of it ran, or nobody can tell.
+    /// Something of it ran, or may have run.
     ExecutionFailure,
     /// Nothing of it ran.
     PreExecutionFailure,
-    /// Nothing of it ran, as of many others (section 13.5): the next one waits for it, and it does not count.
+    /// Nothing of it ran, as with many others (section 13.5). The next execution waits for it, but it does not count.
     SharedFailure,
-    /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
-    /// cancelled it, or a schedule made it, which paces itself (section 12.6). Or it analysed the failures of others.
+    /// Nothing of it ran, and it does not count (section 7). It was decided after its `startBefore`, a person cancelled
+    /// it, it analysed a failure, or a schedule made it, which paces itself (section 12.6).
     Uncounted,
 }
 
-/// What a person has said of a failure, and what its status says of that (section 10).
+/// The clearance of a failure, and what its status says about it (section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clearance {
     None,
-    /// Not recorded yet.
+    /// The status does not show its effect yet.
     New,
     Effective,
     Ineffective,
-    /// No policy guards it, so that it does not count now (section 17).
+    /// No policy guards it, and it does not count now (section 17).
     Unguarded,
 }
 
 // === impl Ledger ===
 
 impl<'e> Ledger<'e> {
-    /// Opens a ledger for each target. A target of which runs were seen whose executions were not recorded has none:
-    /// nobody knows its history.
+    /// Opens a ledger for each target. A target whose runs were seen without their executions has none, because its
+    /// history is unknown.
     pub(crate) fn open(history: &'e History<'e>) -> BTreeMap<&'e TargetName, Self> {
         let mut all: BTreeMap<&TargetName, Self> = BTreeMap::new();
         for execution in history.executions.values() {
@@ -87,10 +87,10 @@ impl<'e> Ledger<'e> {
         self.executions.iter().copied()
     }
 
-    /// Returns the oldest view of executions that a status write may rest on: the one of the version that the write
-    /// names as its precondition. Where it is a commit, and a run that was created before its own had been committed
-    /// to, the view also has the end of that run's execution: the look shows the run, and waits for its owner (section
-    /// 5.1). An owner that is gone is on no record.
+    /// Returns the oldest view of executions that a status write may rest on: the view of its precondition's version.
+    ///
+    /// The view of a commit also has the end of every execution that was committed to an earlier run. The look shows
+    /// these runs and waits for their owners (section 5.1). An owner that is gone is on no record.
     pub(crate) fn oldest_view(&self, history: &History<'_>, execution: &Execution<'_>, write: Moment) -> Moment {
         let own = execution.version_before(write);
         let commit = execution.commits.iter().find(|commit| commit.at == write);
@@ -104,10 +104,10 @@ impl<'e> Ledger<'e> {
         ends.filter(|ended| *ended < write).fold(own, Moment::max)
     }
 
-    /// Lists the views that a write may rest on, each by its moment: from the oldest to the last one before the write.
+    /// Lists the views that a write may rest on, each by its moment: from the oldest to the last before the write.
     ///
-    /// An operator sees all executions by one watch, which delivers every change in order (section 14). So its view is
-    /// what was true at some moment, and that is not before the version that its write carries as a precondition.
+    /// One watch delivers every change of all executions in order (section 14). An operator's view is therefore the
+    /// truth of some moment. The moment is not before the version in the write's precondition.
     pub(crate) fn views(&self, oldest: Moment, write: Moment) -> Vec<Moment> {
         let is_history = |execution: &Execution<'_>, at: Moment| has_ended(execution.at(at));
         let mut moments: Vec<Moment> = self
@@ -121,7 +121,7 @@ impl<'e> Ledger<'e> {
         moments
     }
 
-    /// Reads what was on record at a moment.
+    /// Reads the record as it was at a moment.
     pub(crate) fn at(&self, moment: Moment) -> Record<'e> {
         let there = self.executions().filter(|execution| execution.exists_at(moment));
         let mut all: Vec<Past<'e>> = there.filter_map(|execution| Past::read(execution, moment)).collect();
@@ -133,7 +133,7 @@ impl<'e> Ledger<'e> {
 // === impl Past ===
 
 impl<'e> Past<'e> {
-    /// Reads an execution as it was at a moment, where it had ended.
+    /// Reads an execution as it was at a moment, if it had ended by then.
     pub(crate) fn read(execution: &'e Execution<'e>, moment: Moment) -> Option<Self> {
         let object = execution.object_at(moment);
         let status = &object["status"];
@@ -151,7 +151,7 @@ impl<'e> Past<'e> {
         } else if is_cancelled(status) || execution.child.is_some() {
             End::Uncounted
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
-            // A time-out has a run, and a run has a number (ADR 5).
+            // A run's time-out sets the same reason, but a run has a number (ADR 5).
             End::Uncounted
         } else if details["sharedOutage"] == true {
             End::SharedFailure
@@ -174,18 +174,18 @@ impl<'e> Past<'e> {
         &self.execution.object.uid
     }
 
-    /// Returns whether something of it ran, or nobody can tell.
+    /// Returns whether something of it ran or may have run.
     pub(crate) fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// Returns whether nothing of it ran and the next one waits for that.
+    /// Returns whether nothing of it ran and the next execution waits for that.
     pub(crate) fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
 
-    /// A time that is not known is taken for the one that lets less run (ADR 5): a success is as early as can be, so
-    /// that it excuses nothing, and a failure as late as can be.
+    /// Returns when it ended. An unknown time is the one that allows fewer runs (ADR 5). A success is as early as
+    /// possible, because it then excuses nothing, and a failure is as late as possible.
     fn place_in_time(&self) -> Seconds {
         self.ended.unwrap_or(if self.end == End::Completed { Seconds::MIN } else { Seconds::MAX })
     }
@@ -201,7 +201,7 @@ pub(crate) fn is_cancelled(status: &Value) -> bool {
     status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }
 
-/// Only a failure can be cleared (section 10).
+/// Reads the clearance of an execution. Only a failure can be cleared (section 10).
 fn clearance(object: &Value) -> Clearance {
     let status = &object["status"];
     let is_ineffective =
@@ -224,8 +224,8 @@ fn clearance(object: &Value) -> Clearance {
     }
 }
 
-/// The order of executions (section 6): `status.runSequence`, then completionTime, then uid. One that never had a
-/// number stands behind the runs that had ended when it did (ADR 5).
+/// Orders executions (section 6) by `status.runSequence`, then completionTime, then uid. An execution without a number
+/// is ordered after the runs that had ended by then (ADR 5).
 fn sort(all: &mut [Past<'_>]) {
     let ends: Vec<(Seconds, u64)> = all.iter().filter_map(|past| Some((past.place_in_time(), past.number?))).collect();
     all.sort_by_cached_key(|past| {

@@ -1,4 +1,4 @@
-//! What the auditor says: counts, violations, what is missing in the recording, and what it could not judge.
+//! The auditor's report: counts, violations, gaps in the recording, and what it could not judge.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use serde::Serialize;
 use wfe_api::{FailureReason, SkipReason};
 
-/// The answer of [`audit`](crate::audit).
+/// The result of [`audit`](crate::audit).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "violations are only reported"]
 pub struct Report {
-    /// How often what happened.
+    /// How often each thing happened.
     pub counts: Counts,
-    /// What must not happen and did, by invariant, then in the order in which it happened.
+    /// What must not happen but did, by invariant, then in the order in which it happened.
     pub violations: Vec<Violation>,
-    /// What the recording should hold and does not. With any of these, the rest of the report proves nothing.
+    /// What the recording should hold and lacks. With any of these, the rest of the report proves nothing.
     pub gaps: Vec<String>,
-    /// What could not be judged by this recording.
+    /// What could not be judged from this recording.
     pub unjudged: Vec<String>,
 }
 
@@ -25,13 +25,13 @@ pub struct Report {
 pub struct Violation {
     /// The number of the invariant in section 16 of the specification.
     pub invariant: u8,
-    /// Which rule under it, a closed word.
+    /// The name of the rule of that invariant, from a closed set.
     pub rule: &'static str,
     /// The target in canonical form, or what is known of it.
     pub target: String,
-    /// The objects concerned, the offender first.
+    /// The objects involved, the offender first.
     pub objects: Vec<ObjectRef>,
-    /// When, the offence first.
+    /// When each part happened, the offence first.
     pub at: Vec<When>,
     /// What happened, in one sentence.
     pub text: String,
@@ -53,7 +53,7 @@ pub struct ObjectRef {
 /// A moment: the place in the order of all changes, and when the recorder saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Moment {
-    /// What orders all changes.
+    /// The version that orders all changes.
     pub resource_version: u64,
     /// Milliseconds since the recording began.
     pub at_ms: u64,
@@ -67,14 +67,14 @@ pub enum When {
     Change(Moment),
     /// A request.
     Request {
-        /// When it came (RFC 3339).
+        /// When it arrived (RFC 3339).
         received_at: String,
-        /// The resourceVersion that was answered.
+        /// The resourceVersion in the answer.
         resource_version: Option<u64>,
     },
 }
 
-/// How often what happened, by name. Every known name is there, with 0 where it never happened.
+/// How often each thing happened, by name. Every known name is present, with 0 if it never happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, u64>);
@@ -84,11 +84,11 @@ pub struct Counts(BTreeMap<String, u64>);
 pub struct Requirement {
     /// The name of a count.
     pub name: String,
-    /// The least that it must be.
+    /// The smallest allowed value.
     pub at_least: u64,
 }
 
-/// The counts that are no reasons, and what they count.
+/// The counts that are not named after a reason, and what they count.
 pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("executions", "WorkflowExecutions that were created"),
     ("ran", "executions that got their turn: they committed to a run"),
@@ -211,7 +211,7 @@ impl Counts {
         *self.0.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// Returns a count by its name: one of the closed words, a skip reason or a failure reason.
+    /// Returns a count by its name: one of the fixed names, a skip reason or a failure reason.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or_default()

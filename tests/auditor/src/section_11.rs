@@ -1,4 +1,4 @@
-//! Section 11, read anew: what `spec.retry` allows, and how long the wait before an attempt is.
+//! A second reading of section 11: what `spec.retry` allows, and how long the wait before an attempt is.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use wfe_core::duration;
 /// A retry policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Retry {
-    /// How many attempts there are at the most, the first included.
+    /// The most attempts, the first included.
     pub(crate) max_attempts: usize,
     initial_delay: Duration,
-    /// In thousandths.
+    /// The backoff multiplier in thousandths.
     multiplier: u128,
     max_delay: Duration,
     jitter: bool,
-    /// Whether the policy leaves it to the default which reasons are worth another attempt.
+    /// Whether the policy has no `retryWhen`, and the default decides which reasons are worth another attempt.
     pub(crate) has_default_condition: bool,
-    /// Whether there is another attempt also after one of which something ran (`retryExecutionFailures`).
+    /// Whether an attempt of which something ran may be followed by another (`retryExecutionFailures`).
     pub(crate) tries_what_ran: bool,
-    /// How long all attempts and waits take together at the most.
+    /// The longest time that all attempts and waits may take together.
     pub(crate) max_duration: Duration,
 }
 
 impl Retry {
-    /// Reads `spec.retry`. `None`: one attempt. So has an execution whose policy cannot be read: rule 0 ends it before
-    /// anything runs.
+    /// Reads `spec.retry`. `None` means one attempt. An execution whose policy cannot be read also has one: rule 0 ends
+    /// it before anything runs.
     pub(crate) fn read(spec: &Value) -> Option<Self> {
         let none = Map::new();
         let (fields, max_attempts) = match &spec["retry"] {
@@ -57,9 +57,9 @@ impl Retry {
 
     /// Returns the shortest and the longest wait after the n-th attempt, counted from 1, in whole milliseconds.
     ///
-    /// It is `min(initialDelay * multiplier^(n-1), maxDelay)`, rounded up. With jitter the wait is made longer by up to
-    /// half, and the cap is so much lower that the longest wait is `maxDelay`. Whoever multiplies n times may cut each
-    /// product to nanoseconds or not, so both are allowed: they rarely differ by a millisecond.
+    /// The wait is `min(initialDelay * multiplier^(n-1), maxDelay)`, rounded up. Jitter lengthens it by up to half. The
+    /// cap is then lower, because the longest wait is still `maxDelay`. Each product may be cut to nanoseconds or not,
+    /// so both are allowed. They rarely differ by a millisecond.
     pub(crate) fn wait_after(&self, attempt: usize) -> RangeInclusive<Duration> {
         let cap = self.max_delay.as_nanos();
         let cap = if self.jitter { cap * 2 / 3 } else { cap };
@@ -79,7 +79,7 @@ fn in_millis(nanos: u128) -> Duration {
     Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// Reads a field; its default where it is absent, `None` where it is something else.
+/// Reads a field. An absent field has its default; `None` if the field has another type.
 fn field<T>(fields: &Map<String, Value>, name: &str, default: T, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
     fields.get(name).filter(|value| !value.is_null()).map_or(Some(default), read)
 }

@@ -1,4 +1,4 @@
-//! Rules 2 to 5 of section 6, read anew: what on the record of a target forbids an execution to run.
+//! A second reading of rules 2 to 5 of section 6: what on the record of a target forbids an execution to run.
 
 use wfe_api::SkipReason;
 
@@ -12,9 +12,9 @@ use crate::section_7::{in_a_row, next_allowed, quiet, whole};
 /// A rule that forbids an execution to run.
 pub(crate) struct Ban<'p, 'e> {
     pub(crate) rule: Rule,
-    /// The execution that is the reason. If several successes cool down equally long, each is.
+    /// The execution that is the reason. If several successes have the same longest cooldown, all of them.
     pub(crate) because: Vec<&'p Past<'e>>,
-    /// When time alone lifts it, where it does.
+    /// When time alone lifts the ban, if it does.
     pub(crate) until: Option<Seconds>,
 }
 
@@ -27,19 +27,19 @@ pub(crate) enum Rule {
     Cooldown,
 }
 
-/// The record of a target as a policy reads it at a time.
+/// The record of a target, as a policy reads it at a time.
 pub(crate) struct Reading<'r, 'e> {
     record: &'r Record<'e>,
     policy: &'r Policy,
     now: Seconds,
-    /// How many of the record a clearance covers.
+    /// How many executions of the record a clearance covers.
     cleared: usize,
 }
 
 // === impl Rule ===
 
 impl Rule {
-    /// Its number in section 6.
+    /// Returns its number in section 6.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::PreviousExecutionFailed => 2,
@@ -49,7 +49,7 @@ impl Rule {
         }
     }
 
-    /// The reason of the skips that it makes.
+    /// Returns the reason of the skips that it makes.
     pub(crate) fn reason(self) -> SkipReason {
         match self {
             Self::PreviousExecutionFailed => SkipReason::PreviousExecutionFailed,
@@ -58,7 +58,7 @@ impl Rule {
         }
     }
 
-    /// The word for a turn in spite of it.
+    /// Returns the name under which a turn in spite of the rule is reported.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::PreviousExecutionFailed => "previous-execution-failed",
@@ -68,7 +68,7 @@ impl Rule {
         }
     }
 
-    /// The name of the count of skips that were judged by it.
+    /// Returns the name of the count of skips that it explains.
     pub(crate) fn count(self) -> &'static str {
         match self {
             Self::PreviousExecutionFailed => "by-rule-2",
@@ -82,7 +82,7 @@ impl Rule {
 // === impl Ban ===
 
 impl Ban<'_, '_> {
-    /// Says what forbids it.
+    /// Describes what forbids the execution.
     pub(crate) fn tell(&self, now: Seconds) -> String {
         let names: Vec<String> = self.because.iter().map(|past| past.execution.object.to_string()).collect();
         let because = match self.rule {
@@ -100,8 +100,8 @@ impl Ban<'_, '_> {
 
 impl<'r, 'e> Reading<'r, 'e> {
     pub(crate) fn of(record: &'r Record<'e>, policy: &'r Policy, now: Seconds) -> Self {
-        // A clearance takes effect for everything up to its execution, from `spec.clearance`. One that came when
-        // nothing was blocked changes nothing; until the status says which it is, what was there before it tells.
+        // A clearance counts from `spec.clearance` on, for everything up to its execution. A clearance that came when
+        // nothing was blocked changes nothing. Until the status says which it is, the record before it decides.
         let covered = |clearance: Clearance| record.all.iter().rposition(|past| past.clearance == clearance);
         let known = covered(Clearance::Effective).map_or(0, |at| at + 1);
         let before = Self { record, policy, now, cleared: known };
@@ -121,12 +121,12 @@ impl<'r, 'e> Reading<'r, 'e> {
         u64::try_from(self.counted().len()).unwrap_or(u64::MAX)
     }
 
-    /// Counts the failures that the next execution waits for: also those that are shared (section 13.5).
+    /// Counts the failures that the next execution waits for, the shared ones included (section 13.5).
     pub(crate) fn waits_for(&self) -> u64 {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
 
-    /// Returns whether a clearance covers something of the record.
+    /// Returns whether a clearance covers part of the record.
     pub(crate) fn is_cleared(&self) -> bool {
         self.cleared > 0
     }
@@ -144,7 +144,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         in_a_row(self.uncleared(), self.policy, self.now)
     }
 
-    /// Those of the row that exhaust a target.
+    /// Lists the failures in the row that can exhaust a target.
     fn counted(&self) -> Vec<&'r Past<'e>> {
         self.row().into_iter().filter(|past| past.end == End::PreExecutionFailure).collect()
     }
@@ -159,7 +159,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         })
     }
 
-    /// The execution failures in scope since the last success in scope, or clearance. The last one is the latest
+    /// Lists the execution failures in scope since the last success in scope, or clearance. The last one is the latest
     /// execution that ran.
     fn broken(&self, asks: &Execution<'_>) -> Vec<&'r Past<'e>> {
         let ran = self.uncleared().iter().filter(|past| past.ran());
@@ -173,7 +173,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.policy.previous_execution_failed_scope == Scope::Target || workflow == of
     }
 
-    /// It names exactly the latest failure, and neither its workflow nor its bundle is one of those that failed.
+    /// Returns whether an execution names exactly the latest failure, and no failure had its workflow or its bundle.
     fn is_recovery(&self, asks: &Execution<'_>, last: &Past<'_>) -> bool {
         let (mine, broken) = (&asks.object, &last.execution.object);
         asks.recovery_of() == Some(&broken.name)
@@ -189,18 +189,18 @@ impl<'r, 'e> Reading<'r, 'e> {
         let row = self.counted();
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
-        // A shared failure breaks the quiet too.
+        // A shared failure interrupts the quiet time too.
         let newest = self.row().first().and_then(|newest| newest.failed);
         let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| failed.saturating_add(quiet));
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, be it shared or not, and it is before its
-    /// nextAllowedExecution. (One that does not count hides nothing: ADR 5.)
+    /// Rule 4: the latest execution is a pre-execution failure, shared or not, and its nextAllowedExecution lies ahead.
+    /// (An execution that does not count hides nothing: ADR 5.)
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
         let until = latest.next_allowed.or_else(|| {
-            // In a status of somebody else: what it should say.
+            // The status lacks the field, because another program wrote it. Use the value that it should have.
             let failed = latest.failed?;
             let at_its_time = Self { now: failed, ..*self };
             Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed).0)
@@ -209,8 +209,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
-    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. Children of
-    /// schedules pass each other: a schedule says how often it runs (section 12.6).
+    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. It does not hold
+    /// between children of schedules, because a schedule itself says how often it runs (section 12.6).
     fn cooldown(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         let cooldown = whole(self.policy.cooldown_period.as_nanos());
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
@@ -231,8 +231,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.record.all.get(at).is_some_and(|past| past.clearance == Clearance::New)
     }
 
-    /// Returns whether something up to an execution blocks its target (section 10): an execution failure that no
-    /// success in its scope has followed, or a failure in an exhausted row.
+    /// Returns whether something up to an execution blocks its target (section 10). That is an execution failure
+    /// without a later success in its scope, or a failure in an exhausted row.
     fn is_blocked_by(&self, at: usize) -> bool {
         let up_to = |past: &Past<'_>| self.record.all.iter().take(at + 1).any(|one| one.uid() == past.uid());
         let has_success_after = |failed: &Past<'_>| {
@@ -246,7 +246,7 @@ impl<'r, 'e> Reading<'r, 'e> {
     }
 }
 
-/// Two bundles are the same by their digests where both are pinned, else by their repositories (section 6).
+/// Returns whether two bundles are the same: by digest if both are pinned, else by repository (section 6).
 fn is_same_bundle(one: (&str, Option<&str>), other: (&str, Option<&str>)) -> bool {
     match (one, other) {
         ((_, Some(one)), (_, Some(other))) => one == other,

@@ -1,4 +1,4 @@
-//! Section 7, read anew: the failures in a row, and how long each of them makes the next execution wait.
+//! A second reading of section 7: the failures in a row, and how long the next execution waits for them.
 
 use std::time::Duration;
 
@@ -6,9 +6,8 @@ use crate::Policy;
 use crate::moment::Seconds;
 use crate::record::{End, Past};
 
-/// Lists the pre-execution failures since the last success, newest first: the next execution waits for them, and those
-/// that are not shared are what is counted. With a quiet time, those before it do not count. A time that is not known
-/// is not quiet.
+/// Lists the pre-execution failures since the last success, newest first. The next execution waits for all of them, and
+/// those that are not shared are counted. A quiet time ends the row. An unknown time is not quiet.
 pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: Seconds) -> Vec<&'p Past<'e>> {
     let since_success = uncleared.iter().rev().take_while(|past| past.end != End::Completed);
     let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.backs_off()).collect();
@@ -31,8 +30,8 @@ pub(crate) fn quiet(policy: &Policy) -> Option<Seconds> {
     Some(whole(policy.failure_quiet_period.as_nanos())).filter(|quiet| *quiet > 0)
 }
 
-/// Returns the earliest and the latest `nextAllowedExecution` of the n-th failure in a row: `min(base * 2^(n-1), max)`
-/// after it, the exponent capped, and made longer by no more than the jitter.
+/// Returns the earliest and the latest `nextAllowedExecution` of the n-th failure in a row. With a capped exponent the
+/// wait is `min(base * 2^(n-1), max)`. Jitter may lengthen it by at most its share.
 pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (Seconds, Seconds) {
     let wait = wait_nanos(policy, failures);
     let longest = wait.saturating_add(wait.saturating_mul(u128::from(policy.backoff_jitter)) / 1000);
@@ -41,7 +40,7 @@ pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (
 
 fn wait_nanos(policy: &Policy, failures: u64) -> u128 {
     let exponent = failures.saturating_sub(1).min(u64::from(policy.max_backoff_exponent));
-    // 2^64 nanoseconds are 584 years: what is cut there is longer than any maximum.
+    // 2^64 nanoseconds are 584 years. A larger factor would exceed any maximum.
     let factor = 1_u128.checked_shl(u32::try_from(exponent).unwrap_or(u32::MAX).min(64)).unwrap_or(u128::MAX);
     policy.base_cooldown_period.as_nanos().saturating_mul(factor).min(policy.max_cooldown_period.as_nanos())
 }

@@ -1,8 +1,8 @@
-//! No wait without an end is without a sign (section 16.16): an execution whose run outlasts its limits says what it
-//! waits for, and a cancel that Tekton does not answer is asked for again.
+//! No wait without an end is without a sign (section 16.16). An execution whose run outlasts its limits says what it
+//! waits for, and the operator repeats a cancel that Tekton does not answer.
 //!
-//! What hinders an operator is not in a recording, so this judges nothing: it tells what lasted for too long, and
-//! whoever knows of the faults says whether one of them excuses it.
+//! The recording does not show what hinders an operator. This module therefore only reports what lasted too long. A
+//! caller that knows the faults decides whether one of them excuses it.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use serde_json::Value;
 use wfe_api::labels;
 use wfe_core::{Time, duration};
 
-/// How long after its time-out a status may still say only that the workflow runs: it is cancelled after a minute,
+/// How long after its time-out a status may still say only that the workflow runs. The run is cancelled after a minute,
 /// Tekton has a minute to answer, and what failed meanwhile is tried again after half a minute.
 pub const TOLD_WITHIN: TimeDelta = TimeDelta::minutes(8);
-/// How long after a request to cancel the next one is due, and some.
+/// How long after a request to cancel the next one is due, with some tolerance.
 const REPEATED_WITHIN: TimeDelta = TimeDelta::minutes(12);
-/// The time-out of a run where nothing says another.
+/// The time-out of a run that sets none.
 const TIMEOUT: TimeDelta = TimeDelta::minutes(30);
 
-/// An object as it was from a time on; none where it was deleted then.
+/// An object as it was from a time on.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
-    /// When.
+    /// The time.
     pub at: Time,
     /// Such as `PipelineRun`.
     pub kind: &'a str,
     /// Its uid.
     pub uid: &'a str,
-    /// What it says.
+    /// The object; `None` if it was deleted then.
     pub object: Option<&'a Value>,
 }
 
-/// Something that lasted for longer than it may.
+/// A state that lasted longer than it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lasted {
-    /// What, of which object.
+    /// Which state, of which object.
     pub what: String,
-    /// Since when.
+    /// When it began.
     pub since: Time,
-    /// Until when it may have.
+    /// When it should have ended at the latest.
     pub late: Time,
-    /// Until when it did.
+    /// When it did end.
     pub until: Time,
 }
 
@@ -51,8 +51,8 @@ impl std::fmt::Display for Lasted {
     }
 }
 
-/// Returns what lasted for too long among all versions of executions and runs, in the order of their times, up to an
-/// end.
+/// Returns what lasted too long among all versions of executions and runs up to an end, in the order of their times.
+/// The versions must be in order.
 #[must_use]
 pub fn lasted<'a>(versions: impl IntoIterator<Item = Version<'a>>, end: Time) -> Vec<Lasted> {
     let mut lasting: BTreeMap<&str, Lasted> = BTreeMap::new();
@@ -87,7 +87,7 @@ pub fn lasted<'a>(versions: impl IntoIterator<Item = Version<'a>>, end: Time) ->
     found
 }
 
-/// Tells of an execution that only says that its workflow runs, and how long it may.
+/// Describes an execution whose status only says that its workflow runs, and how long that may last.
 fn only_runs(execution: &Value) -> Option<(String, TimeDelta)> {
     let status = &execution["status"];
     let conditions = || status["conditions"].as_array().into_iter().flatten();
@@ -103,7 +103,7 @@ fn only_runs(execution: &Value) -> Option<(String, TimeDelta)> {
     Some((format!("execution {name} said of {run} that it runs"), timeout + TOLD_WITHIN))
 }
 
-/// Tells of a run that the operator has asked Tekton to cancel, that goes on, and that nobody deletes.
+/// Describes a run that the operator has asked Tekton to cancel, that goes on, and that is not being deleted.
 fn only_cancelled(run: &Value) -> Option<(String, TimeDelta)> {
     let meta = &run["metadata"];
     let text = |key: &str| meta["annotations"][key].as_str().unwrap_or_default();
@@ -127,7 +127,7 @@ mod tests {
         Time::UNIX_EPOCH + TimeDelta::minutes(minutes)
     }
 
-    /// What lasted of an object that was so from these minutes on, up to the hundredth.
+    /// Returns what lasted too long for an object with these states, each from its minute on, up to minute 100.
     fn found(kind: &str, versions: &[(i64, Value)]) -> Vec<String> {
         let version = |(at, object): &'_ (i64, Value)| (minutes(*at), object.clone());
         let versions: Vec<_> = versions.iter().map(version).collect();

@@ -1,4 +1,4 @@
-//! The attempts of an execution are written forward only, and none of them has two runs.
+//! The attempts of an execution only move forward, and no attempt has two runs.
 
 use anyhow::{Context as _, Result};
 use kube::api::PostParams;
@@ -10,7 +10,7 @@ const FIRST: &str = "2026-01-02T03:04:05Z";
 const LATER: &str = "2026-01-02T04:00:00Z";
 const LAST: &str = "2026-01-02T05:00:00Z";
 
-/// An attempt that runs.
+/// An attempt in progress.
 fn running(number: u32) -> Value {
     let mut attempt = json!({"attempt": number, "pipelineRun": format!("wfe-{number}"), "startTime": FIRST});
     if number > 1 {
@@ -29,12 +29,12 @@ fn over(attempt: Value) -> Value {
     and(attempt, json!({"completionTime": LATER, "started": "False", "reason": "ImagePullBackOff", "message": "m"}))
 }
 
-/// An attempt that is waited for.
+/// An attempt that has not begun yet.
 fn waiting(number: u32) -> Value {
     json!({"attempt": number, "delay": "1s", "notBefore": FIRST})
 }
 
-/// An object with more or other fields; null removes one.
+/// Returns the object with these fields added or replaced; null removes a field.
 fn and(mut object: Value, more: Value) -> Value {
     if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
         object.extend(more);
@@ -47,20 +47,20 @@ fn attempts(list: &[Value]) -> Value {
     json!({"attempts": list})
 }
 
-/// Where an execution can be, as the last status of a legal sequence.
+/// The last status of a legal sequence, from which a test starts.
 #[derive(Clone, Copy, Debug)]
 enum At {
     /// Attempt 1 runs.
     One,
-    /// Attempt 2 is waited for.
+    /// The execution waits for attempt 2.
     Wait,
     /// Attempt 2 runs.
     Two,
-    /// It failed with attempt 2.
+    /// The execution failed with attempt 2.
     End,
 }
 
-/// The statuses of an execution of two attempts.
+/// The legal sequence of statuses of an execution with two attempts.
 fn sequence() -> [Value; 4] {
     let first = and(entering("Running"), attempts(&[running(1)]));
     let second = and(attempts(&[ended(1), running(2)]), json!({"pipelineRunRef": run_ref(2)}));
@@ -81,7 +81,7 @@ async fn attempts_that_follow_each_other_are_accepted() -> Result<()> {
     let namespaced = Namespaced::new().await?;
     create_at(&namespaced, At::End).await?;
 
-    // A third attempt whose run was refused, a fourth that succeeds.
+    // The run of the third attempt is refused, and the fourth attempt succeeds.
     let name = create_at(&namespaced, At::Two).await?;
     let refused = over(waiting(3));
     let list = [ended(1), ended(2), refused.clone(), running(4)];
@@ -90,22 +90,22 @@ async fn attempts_that_follow_each_other_are_accepted() -> Result<()> {
     namespaced
         .must(&name, and(attempts(&list), json!({"pipelineRunRef": run_ref(4), "pipelineRunStatus": null})))
         .await?;
-    // What is no business of the attempts.
+    // Changes that do not concern the attempts.
     namespaced.must(&name, json!({"pipelineRunStatus": {"status": "Unknown"}})).await?;
     namespaced.must(&name, attempts(&list)).await?;
     let succeeded = and(running(4), json!({"completionTime": LATER, "started": "True"}));
     let list = [ended(1), ended(2), refused, succeeded];
     namespaced.must(&name, and(entering("Completed"), attempts(&list))).await?;
 
-    // One that ends while it waits.
+    // An execution that ends while it waits.
     let name = create_at(&namespaced, At::Wait).await?;
     namespaced.must(&name, entering("Failed")).await?;
-    // One that cannot even begin, or is skipped: without attempts.
+    // Executions that never begin or are skipped have no attempts.
     for phase in ["Failed", "Skipped"] {
         let name = namespaced.create_in("").await?;
         namespaced.must(&name, entering(phase)).await?;
     }
-    // An object of an earlier status: its first attempt is recorded when it has ended.
+    // An object of an earlier version: its first attempt is recorded when that attempt has ended.
     let name = namespaced.create_in("Running").await?;
     namespaced.must(&name, attempts(&[ended(1), waiting(2)])).await?;
     Ok(())
@@ -133,10 +133,10 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     let mut row = |at: At, status: Value, words: &[&str]| {
         rows.push((at, status, words.iter().map(|&word| word.to_owned()).collect()));
     };
-    // Numbers.
+    // The numbers.
     row(At::One, attempts(&[ended(1), waiting(3)]), order);
     row(At::One, attempts(&[running(2)]), order);
-    // Alone, another order changes nothing for the API server: lists that it tells apart by a key are then equal.
+    // The new order alone would be no change for the API server: it compares lists with keys by key.
     row(At::One, attempts(&[waiting(2), ended(1)]), order);
     row(At::One, attempts(&[ended(1), ended(1)]), &["status.attempts[1]: Duplicate value"]);
     row(
@@ -146,14 +146,14 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     );
     row(At::One, attempts(&[json!({"startTime": FIRST})]), &["status.attempts[0].attempt: Required value"]);
     row(At::One, attempts(&many(21)), &["status.attempts: Too many: 21: must have at most 20 items"]);
-    // Nothing goes.
+    // Nothing is removed.
     row(At::Wait, attempts(&[ended(1)]), removed);
     row(At::Wait, attempts(&[]), removed);
     row(At::Wait, json!({"attempts": null}), &["status.attempts: may not be removed once written"]);
     let mut forgotten = entering("Failed");
     forgotten["attempts"] = Value::Null;
     row(At::Two, forgotten, &["status.attempts: may not be removed once written"]);
-    // Only the last goes on, and what has ended stays.
+    // Only the last attempt is open, and an attempt that has ended stays as it is.
     row(At::One, attempts(&[running(1), waiting(2)]), open);
     row(At::One, attempts(&[ended(1), waiting(2), waiting(3)]), open);
     for change in [
@@ -166,12 +166,12 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     ] {
         row(At::Wait, attempts(&[and(ended(1), change), waiting(2)]), over);
     }
-    // Fields that come together.
+    // Fields that belong together.
     row(At::Wait, attempts(&[ended(1), and(waiting(2), json!({"startTime": FIRST}))]), pair);
     row(At::Wait, attempts(&[ended(1), and(waiting(2), json!({"pipelineRun": "wfe-2"}))]), pair);
     row(At::One, one(json!({"started": "False"})), verdict);
     row(At::One, one(json!({"completionTime": LATER})), verdict);
-    // Another run.
+    // A different run.
     row(At::One, run(2), another);
     row(At::One, json!({"pipelineRunRef": unknown}), another);
     row(At::One, both(2, &[ended(1), running(2)]), another);
@@ -190,14 +190,14 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     // The end.
     row(At::End, attempts(&[ended(1), ended(2), waiting(3)]), fixed);
     row(At::End, run(3), fixed);
-    // Words and sizes.
+    // Formats and sizes.
     row(At::One, one(json!({"delay": "-1s"})), &["status.attempts", "must be a Go duration that is not negative"]);
     row(At::One, one(json!({"delay": "banana"})), &["status.attempts", "must be a Go duration that is not negative"]);
     row(At::One, one(json!({"started": "Maybe"})), &["status.attempts[0].started: Unsupported value"]);
     row(At::One, one(json!({"reason": "Error"})), &["status.attempts[0].reason: Unsupported value"]);
     row(At::One, one(json!({"message": "x".repeat(1025)})), &["status.attempts[0].message: Too long"]);
     row(At::One, one(json!({"pipelineRun": ""})), &["status.attempts[0].pipelineRun", "at least 1"]);
-    // What is set stays.
+    // A value that is set stays.
     for (field, value) in [
         ("delay", json!("2s")),
         ("delay", json!(null)),
@@ -234,7 +234,7 @@ async fn without_a_policy_there_is_one_run() -> Result<()> {
     report(&failures)
 }
 
-/// The API server stops a rule that takes too long: so long a status must not.
+/// The API server stops a rule that takes too long. No legal status may be that long.
 #[tokio::test]
 async fn the_largest_status_can_be_written_and_changed() -> Result<()> {
     let namespaced = Namespaced::new().await?;

@@ -13,7 +13,7 @@ fn cancelled(requested_by: &str) -> Value {
     json!({"spec": {"cancellation": {"reason": "wrong cluster", "requestedBy": requested_by}}})
 }
 
-/// Tries to cancel as somebody.
+/// Tries to cancel as this user.
 async fn cancel_as(stage: &Stage, user: &str, name: &str, requested_by: &str) -> Result<Refusal> {
     stage.patch_as(user, name, cancelled(requested_by)).await
 }
@@ -108,7 +108,7 @@ async fn a_cancellation_stays_as_it_is() -> Result<()> {
         let name = stage.namespaced.create_in(if phase == "Failed" { "Running" } else { phase }).await?;
         expect(&mut failures, "cancelled", &[], cancel_as(&stage, JANE, &name, JANE).await?);
         if phase == "Failed" {
-            // What the operator writes, with every right on the status and none on cancellations.
+            // The operator writes this. It may change every status, and may cancel nothing.
             stage.namespaced.must(&name, entering(phase)).await?;
         }
         for (user, change, words) in [
@@ -125,12 +125,12 @@ async fn a_cancellation_stays_as_it_is() -> Result<()> {
             let answer = stage.patch_as(user, &name, json!({"spec": {"cancellation": change}})).await?;
             expect(&mut failures, &row, words, answer);
         }
-        // The administrator, who may do everything else, and by another verb.
+        // The administrator may do everything else. This uses another verb.
         let mut object = stage.namespaced.api.get(&name).await?;
         object.data["spec"].as_object_mut().context("no spec")?.remove("cancellation");
         let answer = stage.namespaced.api.replace(&name, &PostParams::default(), &object).await;
         expect(&mut failures, &format!("{phase:?}, replaced"), stays, refusal(answer)?);
-        // The rest of the object is as free as before, and as fixed.
+        // The rest of the object can be changed, or not, as before.
         let label = json!({"metadata": {"labels": {"team": "payment"}}});
         expect(&mut failures, "a label", &[], stage.patch_as(BOB, &name, label).await?);
         let answer = stage.patch_as(BOB, &name, json!({"spec": {"confidence": 0.6}})).await?;
@@ -144,7 +144,7 @@ async fn a_malformed_cancellation_is_refused_by_name() -> Result<()> {
     let stage = Stage::new("cancellation").await?;
     let api = &stage.namespaced.api;
     let name = stage.namespaced.create_in("").await?;
-    // The administrator's own name, as the policy will have it.
+    // The policy requires the administrator's own name.
     let good = json!({"reason": "wrong cluster", "requestedBy": "admin"});
     let with = |field: &str, value: Value| {
         let mut cancellation = good.clone();

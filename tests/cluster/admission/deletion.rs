@@ -21,7 +21,7 @@ pub(super) const GONE_WITHIN: Duration = Duration::from_mins(1);
 /// A time before everything that happens in a test.
 pub(super) const BEFORE: &str = "2020-01-02T03:04:05Z";
 
-/// Creates an execution that has failed, and blocks its target or does not.
+/// Creates a failed execution that does or does not block its target.
 pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
     let mut object = good_but("/metadata/name", json!(name))?;
     object["spec"]["targetResource"] = json!(target);
@@ -31,7 +31,7 @@ pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool
     stage.namespaced.must(name, status).await
 }
 
-/// The conditions of an execution that has begun to block its target at that time, or has ceased to.
+/// The conditions of an execution that began or ceased to block its target at that time.
 pub(super) fn blocked(blocks: bool, since: &str) -> Value {
     let status = if blocks { "True" } else { "False" };
     json!([{
@@ -40,7 +40,7 @@ pub(super) fn blocked(blocks: bool, since: &str) -> Value {
     }])
 }
 
-/// Binds a shipped role to a person in a namespace.
+/// Binds a shipped role to a user in a namespace.
 pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: &str) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
@@ -71,7 +71,7 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     }
     failed(&stage, "node", "node/worker-1", true).await?;
     failed(&stage, "harmless", "node/worker-1", false).await?;
-    // The last of the bindings and policies that are waited for.
+    // Once this binding and this policy are in force, all others are.
     let ask = async || {
         let denied = stage.delete_dry_as(&writer, "own").await?;
         anyhow::Ok((denied, stage.delete_dry_as(&both, "theirs").await?))
@@ -102,7 +102,7 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     report(&failures)
 }
 
-/// The API server checks each object of a collection, and the request has no name.
+/// The API server checks each object of a collection. The request has no name.
 #[tokio::test]
 async fn a_collection_with_what_blocks_is_deleted_by_who_may_clear() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -130,7 +130,7 @@ async fn a_collection_with_what_blocks_is_deleted_by_who_may_clear() -> Result<(
     report(&failures)
 }
 
-/// The namespace controller deletes everything in a namespace, and has no right to clear.
+/// The namespace controller deletes everything in a namespace, and has no permission to clear.
 #[tokio::test]
 async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
     let stage = Stage::new("clearance").await?;

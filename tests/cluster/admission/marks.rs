@@ -1,5 +1,5 @@
-//! Who may write our labels and annotations on what runs in the execution namespace: a Tekton and an operator under any
-//! name, which are known by their rights.
+//! Which users may write our labels and annotations on objects in the execution namespace. The policy knows Tekton and
+//! the operator by their permissions, whatever their names.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::history::short;
 const POLICY: &str = "marks.pipelineruns.kubernaut.ai";
 const RUNS: &str = "kubernaut-workflows";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
-/// Tekton's controller as its own release runs it, and as `OpenShift` Pipelines does.
+/// Tekton's controller under the account of its own release, and under that of `OpenShift` Pipelines.
 const TEKTON: &str = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller";
 const OPENSHIFT: &str = "system:serviceaccount:openshift-pipelines:tekton-pipelines-controller";
-/// An administrator of the whole cluster, and one of the execution namespace alone.
+/// An administrator of the whole cluster, and one of only the execution namespace.
 const CLUSTER_ADMIN: &str = "runs-cluster-admin";
 const PERSON: &str = "runs-person";
 const KUBELET: &str = "runs-kubelet";
-/// All who may write marks.
+/// All users who may write marks.
 const MARKERS: [&str; 4] = [TEKTON, OPENSHIFT, OPERATOR, CLUSTER_ADMIN];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A namespace as somebody.
+/// A user's view of a namespace.
 pub(crate) struct As<'a> {
     pub(crate) client: &'a Client,
     pub(crate) user: &'a str,
@@ -44,7 +44,7 @@ impl As<'_> {
         self.send(Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?).await
     }
 
-    /// Asks whether a patch of an object, or of its status, would be taken.
+    /// Tries a patch of an object, or of its status, as a dry run.
     pub(crate) async fn patch(
         &self,
         resource: &ApiResource,
@@ -80,7 +80,7 @@ impl As<'_> {
     }
 }
 
-/// Gives users a cluster role in a namespace.
+/// Binds a cluster role to users in a namespace.
 pub(crate) async fn give(client: &Client, namespace: &str, role: &str, users: &[&str]) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let subjects: Vec<_> = users.iter().map(|user| json!({"apiGroup": group, "kind": "User", "name": user})).collect();
@@ -92,8 +92,8 @@ pub(crate) async fn give(client: &Client, namespace: &str, role: &str, users: &[
     manifests::apply(client, &binding).await.map(drop)
 }
 
-/// Installs Tekton's kinds, and the cluster roles of its release: those of its controller, and what they add to the
-/// cluster's own `edit` and `admin`. Nobody is there to convert the kinds.
+/// Installs Tekton's kinds and the cluster roles of its release: those of its controller, and what they add to the
+/// cluster's own `edit` and `admin`. No webhook converts the kinds here.
 async fn install_kinds(client: &Client) -> Result<()> {
     let assets = Assets::find(Tekton::Current)?;
     let mut objects = manifests::read(&assets.manifest("tekton/300-crds"))?;
@@ -133,7 +133,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     manifests::apply(&client, &kubelet).await?;
     give(&client, RUNS, "marks-kubelet", &[KUBELET]).await?;
     give(&client, RUNS, "cluster-admin", &[CLUSTER_ADMIN]).await?;
-    // The operator has its own Role there; it makes no pods, and here it is to try.
+    // The operator's own Role does not let it create pods. Here it has to try.
     give(&client, RUNS, "admin", &[PERSON, OPERATOR]).await?;
     give(&client, "marks-elsewhere", "admin", &[PERSON]).await?;
     for role in ["tekton-pipelines-controller-cluster-access", "tekton-pipelines-controller-tenant-access"] {
@@ -144,7 +144,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     let person = as_user(PERSON);
     let ask = async || {
         let denied = person.create(&look::pods(), &pod("p", &marks)).await?;
-        // The role of the cluster has what Tekton's release adds to it.
+        // The cluster's `admin` role includes what Tekton's release adds to it.
         let run = person.create(&look::pipeline_runs(), &run("r", &json!({}))).await?;
         let marked = as_user(OPENSHIFT).create(&look::pods(), &pod("p", &marks)).await?;
         anyhow::Ok((denied, run.or(marked).or(person.create(&look::pods(), &pod("p", &json!({}))).await?)))
@@ -152,7 +152,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
     ask_until(IN_FORCE_WITHIN, "policy and roles are in force", ask, is).await?;
 
-    // As Tekton makes them.
+    // The objects as Tekton creates them.
     let tekton = As { client: &client, user: TEKTON, namespace: RUNS };
     for (resource, object) in [(look::pods(), pod("theirs", &marks)), (look::pipeline_runs(), run("theirs", &marks))] {
         let url = DynamicObject::url_path(&resource, Some(RUNS));
@@ -199,7 +199,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
             }
         }
     }
-    // The other ways to a pod's metadata.
+    // Other ways to change a pod's metadata.
     let kubelet = As { client: &client, user: KUBELET, namespace: RUNS };
     let status = json!({"status": {"message": "runs"}});
     expect(&mut failures, "a status", &[], kubelet.patch(&look::pods(), "theirs", true, status).await?);
@@ -217,7 +217,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
         &[POLICY, &of_annotation],
         kubelet.bind("theirs", json!({annotation: "v"})).await?,
     );
-    // What is in other namespaces is nobody's business.
+    // The policy does not apply to other namespaces.
     let other = As { client: &client, user: PERSON, namespace: "marks-elsewhere" };
     expect(&mut failures, "elsewhere", &[], other.create(&look::pipeline_runs(), &run("new", &marks)).await?);
     report(&failures)
@@ -229,7 +229,7 @@ async fn the_policy_on_marks_fits_the_kinds() -> Result<()> {
     expect_no_warnings("marks").await
 }
 
-/// As `OpenShift` Pipelines has it: Tekton's controller with the roles of its release, and under another account.
+/// As in `OpenShift` Pipelines: Tekton's controller has the roles of its release, under another account.
 #[tokio::test]
 async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
@@ -247,8 +247,8 @@ async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
     world.close().await
 }
 
-/// Gives the controller of Tekton a service account of another namespace, with all that the release binds to its own
-/// one, and starts it again.
+/// Moves Tekton's controller to a service account of another namespace, which gets every binding of its own one, and
+/// restarts it.
 async fn move_tekton(world: &World, namespace: &str) -> Result<()> {
     const ACCOUNT: &str = "tekton-pipelines-controller";
     let client = world.client();
@@ -275,7 +275,7 @@ async fn move_tekton(world: &World, namespace: &str) -> Result<()> {
     world.control_plane().component(component).restart().await
 }
 
-/// What becomes of a world whose operator lacks the right by which the policy knows it: see `rights`.
+/// What happens in a world whose operator lacks the permission by which the policy recognizes it (see `rights`).
 pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -290,7 +290,7 @@ pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, righ
     world.close().await
 }
 
-/// Puts the shipped policy into force in the execution namespace of a world, and waits until it is.
+/// Puts the shipped policy into force in the execution namespace of a world, and waits for it.
 async fn bind(world: &World) -> Result<()> {
     let execution = world.execution_namespace();
     world.apply(&manifests::read(&repository().join("config/admission/marks_policy.yaml"))?.remove(0)).await?;

@@ -1,4 +1,5 @@
-//! One good object with all that may be set at creation, the statuses of every phase, and what is tried with them.
+//! A valid object with every field that may be set at creation, the statuses of every phase, and helpers to try
+//! changes.
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
@@ -11,18 +12,18 @@ use wfe_testkit::ControlPlane;
 
 const TIME: &str = "2026-01-02T03:04:05Z";
 
-/// A namespace of its own, and raw objects in it: a typed client could not even send what is to be refused.
+/// A separate namespace and untyped objects in it: a typed client could not send what the API server is to refuse.
 pub(crate) struct Namespaced {
     pub(crate) control_plane: ControlPlane,
     pub(crate) namespace: String,
     pub(crate) api: Api<DynamicObject>,
 }
 
-/// The answer of the API server: its message, where it refused.
+/// The API server's message if it refused the request.
 pub(crate) type Refusal = Option<String>;
 
 impl Namespaced {
-    /// Creates the namespace on the control plane that all tests share.
+    /// Creates the namespace on the shared control plane.
     pub(crate) async fn new() -> Result<Self> {
         Self::on(ControlPlane::shared().await?).await
     }
@@ -38,13 +39,13 @@ impl Namespaced {
         Ok(Self { control_plane, api: Api::namespaced_with(client, &namespace, &resource), namespace })
     }
 
-    /// Asks whether `object` would be created.
+    /// Tries to create `object` as a dry run.
     pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
 
-    /// Creates a good object that has come to `phase` (`""`: none) on a legal way, and returns its name.
+    /// Creates a valid object, brings it to `phase` (`""`: none) on a legal path, and returns its name.
     pub(crate) async fn create_in(&self, phase: &str) -> Result<String> {
         let object = serde_json::from_value(good())?;
         let name = self.api.create(&PostParams::default(), &object).await?.name_any();
@@ -72,7 +73,7 @@ impl Namespaced {
         refusal(self.api.replace_status(name, &PostParams::default(), &object).await)
     }
 
-    /// Patches the status; a refusal is an error.
+    /// Patches the status. A refusal is an error.
     pub(crate) async fn must(&self, name: &str, status: Value) -> Result<()> {
         match self.try_status(name, status).await? {
             None => Ok(()),
@@ -81,7 +82,7 @@ impl Namespaced {
     }
 }
 
-/// Tells a refusal (400, 403 or 422) from other errors.
+/// Separates a refusal (400, 403 or 422) from other errors.
 pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     match answer {
         Ok(_) => Ok(None),
@@ -90,12 +91,12 @@ pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     }
 }
 
-/// Tells a refusal in these words from all other answers.
+/// Returns a check whether a refusal contains these words.
 pub(crate) fn says(words: &str) -> impl Fn(&Refusal) -> bool {
     move |refusal: &Refusal| refusal.as_ref().is_some_and(|why| why.contains(words))
 }
 
-/// Reports what went wrong with the rows of a table, all of it at once.
+/// Reports all failed rows of a table at once.
 pub(crate) fn report(failures: &[String]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
@@ -103,7 +104,7 @@ pub(crate) fn report(failures: &[String]) -> Result<()> {
     bail!("{} rows:\n{}", failures.len(), failures.join("\n"))
 }
 
-/// Notes a failure unless `refusal` says all of `words`; no words: unless there was none.
+/// Adds a failure unless `refusal` contains all of `words`. Without words it adds one for any refusal.
 pub(crate) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refusal: Refusal) {
     match refusal {
         None if words.is_empty() => {}
@@ -113,7 +114,7 @@ pub(crate) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refu
     }
 }
 
-/// A good object with every field of spec set that may be set at creation.
+/// A valid object with every spec field that may be set at creation.
 pub(crate) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -142,7 +143,7 @@ pub(crate) fn good() -> Value {
     })
 }
 
-/// What `good` becomes when the field at `pointer` is `value`; null removes it.
+/// Returns `good()` with `value` at `pointer`; null removes the field.
 pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     let mut object = good();
     let (parent, field) = pointer.rsplit_once('/').context("not a pointer")?;
@@ -155,7 +156,7 @@ pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     Ok(object)
 }
 
-/// A good object that is no recovery: creating one takes a right of its own.
+/// A valid object that is not a recovery: creating a recovery requires a permission of its own.
 pub(crate) fn good_request() -> Value {
     let mut object = good();
     if let Some(spec) = object["spec"].as_object_mut() {
@@ -164,7 +165,7 @@ pub(crate) fn good_request() -> Value {
     object
 }
 
-/// The least that a status takes with it when it enters `phase` (`""`: the phase is removed).
+/// The smallest legal change of the status that enters `phase` (`""`: the phase is removed).
 pub(crate) fn entering(phase: &str) -> Value {
     match phase {
         "" => json!({"phase": null}),

@@ -1,5 +1,5 @@
-//! The people who ask for something later in the life of an execution, and who of them may. With everything that
-//! `config/base` installs, on a control plane of its own: a policy holds for all namespaces.
+//! The people who change an execution later in its life, and which of them may. Everything that `config/base` installs
+//! is on a separate control plane, because a policy applies to all namespaces.
 
 use std::time::Duration;
 
@@ -19,32 +19,32 @@ use super::objects::{Namespaced, Refusal, good_but, refusal};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The fields of a spec that a person sets later, each with the one that holds the person's name. The right to set one
-/// is to update the virtual subresource of that name.
+/// The spec fields that a person sets later, each with its field for the person's name. Setting one requires permission
+/// to update the virtual subresource with the same name.
 const LATER: [(&str, &str); 2] = [("cancellation", "requestedBy"), ("clearance", "clearedBy")];
 
-/// May write WorkflowExecutions and set the field.
+/// May write WorkflowExecutions and set the later field.
 pub(super) const JANE: &str = "jane";
 /// May write WorkflowExecutions.
 pub(super) const BOB: &str = "bob";
-/// May write WorkflowExecutions and set the field of the one that is named `hers`.
+/// May write WorkflowExecutions, and set the later field only on the one named `hers`.
 pub(super) const ANN: &str = "ann";
-/// A program that may do what Jane may.
+/// A program with the same permissions as Jane.
 pub(super) const ROBOT: &str = "system:serviceaccount:payment:robot";
 
-/// The label of a namespace that the shipped lists of workflows do not hold for.
+/// The label of a namespace to which the shipped lists of workflows do not apply.
 pub(super) const OWN_LISTS: &str = "test.kubernaut.ai/own-lists";
 
 static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
-/// A namespace on a control plane where everything is installed, and the four in their roles.
+/// A namespace on a control plane with everything installed, and the four users in their roles.
 pub(crate) struct Stage {
     pub(crate) namespaced: Namespaced,
     client: Client,
 }
 
 impl Stage {
-    /// Sets the stage for what stands behind a virtual subresource, such as `cancellation`.
+    /// Sets the stage for a virtual subresource, such as `cancellation`.
     pub(crate) async fn new(subresource: &str) -> Result<Self> {
         let control_plane = installed().await?;
         let stage = Self { namespaced: Namespaced::on(control_plane).await?, client: control_plane.client().await? };
@@ -67,7 +67,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Gives `users` a role with one rule.
+    /// Grants `users` a role with one rule.
     pub(super) async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
         may["apiGroups"] = json!(["kubernaut.ai"]);
         let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
@@ -84,7 +84,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the authorizer knows of a right.
+    /// Waits until the authorizer knows this permission.
     pub(super) async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
@@ -101,13 +101,13 @@ impl Stage {
         &self.client
     }
 
-    /// Tries to create an object, for the answer alone.
+    /// Tries to create an object as a dry run.
     pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.namespaced.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
 
-    /// Asks as somebody whether an object would be created.
+    /// Tries to create an object as this user, as a dry run.
     pub(super) async fn create_as(&self, user: &str, object: &Value) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -117,7 +117,7 @@ impl Stage {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries to delete an execution as somebody. `admin` is who set the stage.
+    /// Tries to delete an execution as this user. `admin` is the user who set the stage.
     pub(super) async fn delete_as(&self, user: &str, name: &str) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -128,7 +128,7 @@ impl Stage {
         refusal(self.client.request::<Value>(request).await)
     }
 
-    /// Asks as somebody whether an execution would be deleted.
+    /// Tries to delete an execution as this user, as a dry run.
     pub(super) async fn delete_dry_as(&self, user: &str, name: &str) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -137,7 +137,7 @@ impl Stage {
         refusal(self.client.request::<Value>(request).await)
     }
 
-    /// Asks as somebody whether all executions of the namespace would be deleted, by one request.
+    /// Tries to delete all executions of the namespace with one request, as this user, as a dry run.
     pub(super) async fn delete_all_dry_as(&self, user: &str) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -147,7 +147,7 @@ impl Stage {
         refusal(self.client.request::<Value>(request).await)
     }
 
-    /// Asks as somebody whether a merge patch would be taken.
+    /// Tries a merge patch as this user, as a dry run.
     pub(super) async fn dry_patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -157,7 +157,7 @@ impl Stage {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries a merge patch as somebody.
+    /// Tries a merge patch as this user.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -167,13 +167,13 @@ impl Stage {
     }
 }
 
-/// Returns the control plane where everything is installed.
+/// Returns the control plane with everything installed.
 pub(crate) async fn installed() -> Result<&'static ControlPlane> {
     let control_plane = INSTALLED.get_or_init(|| async { install().await.map_err(|error| format!("{error:#}")) }).await;
     control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))
 }
 
-/// Starts an API server, installs everything as the README says, and waits until the policies are in force.
+/// Starts an API server, installs everything as described in the README, and waits until the policies are in force.
 async fn install() -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options::BARE).await?;
     let base = repository().join("config/base");
@@ -182,16 +182,16 @@ async fn install() -> Result<ControlPlane> {
     let crds = ["crd/workflowexecutions.kubernaut.ai", "crd/workflowschedules.kubernaut.ai"];
     let wait = ["wait", "--for=condition=Established", "--timeout=30s"];
     control_plane.kubectl(&[&wait[..], &crds].concat()).await?;
-    // A second time changes nothing.
+    // Applying it a second time changes nothing.
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
-    // A namespace with this label has lists of its own, by a binding like this one (`workflow::bind`).
+    // A namespace with this label gets its own lists and a binding of its own (`workflow::bind`).
     let others = json!({"namespaceSelector": {"matchExpressions": [{"key": OWN_LISTS, "operator": "DoesNotExist"}]}});
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "workflow.workflowexecutions.kubernaut.ai"}, "spec": {"matchResources": others},
     });
     manifests::apply(&control_plane.client().await?, &binding).await?;
-    // Where the targets of the tests are, the right to clear is needed too.
+    // The tests' targets are in this namespace: a clearance also requires the permission there.
     let targets = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payment"}});
     manifests::apply(&control_plane.client().await?, &targets).await?;
     let group = "rbac.authorization.k8s.io";
@@ -214,22 +214,22 @@ async fn install() -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Waits until a policy refuses what the rules of the CRD let pass.
+/// Waits until a policy refuses something that the rules of the CRD accept.
 async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<()> {
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let ask = async || refusal(canary.api.patch(name, &dry_run, &Patch::Merge(patch)).await);
     ask_until(IN_FORCE_WITHIN, &format!("a policy refuses {patch}"), ask, Option::is_some).await.map(drop)
 }
 
-/// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen
-/// if it had: if the name of the field that holds the person, `by`, were misspelt in them.
+/// Checks that the API server accepts the expressions of the policy on `field`, and that it would report a misspelt
+/// name. To this end it misspells `by`, the field for the person's name.
 pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
     expect_shipped_fits(field, &format!("spec.{field}.{by}"), &by.to_lowercase()).await
 }
 
-/// Checks the same of the policy `name` and of one field in it, whose last part would be misspelt as `wrong`.
+/// Checks the same for the policy `name` and one field in it. It misspells the last part of the field as `wrong`.
 pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) -> Result<()> {
-    // The permissions of the users do not matter here.
+    // The users' permissions do not matter here.
     let stage = Stage::new("clearance").await?;
     let shipped = fitting(&stage, name).await?;
     let parent = field.rsplit_once('.').context("a field has a parent")?.0;
@@ -239,12 +239,13 @@ pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) ->
     Ok(())
 }
 
-/// Checks the same of the policy `name`, of which a misspelt field would not be seen: it is about one without a type.
+/// Checks only that the API server accepts the policy `name`. Its field has no type, so a misspelt name would not be
+/// reported.
 pub(crate) async fn expect_no_warnings(name: &str) -> Result<()> {
     fitting(&Stage::new("clearance").await?, name).await.map(drop)
 }
 
-/// Returns the text of a policy, against whose expressions the API server has nothing.
+/// Returns the text of a policy after the API server has accepted its expressions.
 async fn fitting(stage: &Stage, name: &str) -> Result<String> {
     let shipped = manifests::read(&repository().join(format!("config/admission/{name}_policy.yaml")))?;
     let shipped = shipped.first().context("no policy")?.to_string();
@@ -253,8 +254,8 @@ async fn fitting(stage: &Stage, name: &str) -> Result<String> {
     Ok(shipped)
 }
 
-/// Returns what the API server has against the expressions of a policy. It checks a policy once, at its creation or
-/// change, against the kinds that are there by then: hence a copy, which nothing binds.
+/// Returns the API server's warnings about the expressions of a policy. It checks a policy only when the policy is
+/// created or changed, against the kinds known then. This creates a copy without a binding.
 async fn warnings(client: &Client, name: &str, policy: &str) -> Result<String> {
     let mut policy: Value = serde_json::from_str(policy)?;
     policy["metadata"] = json!({"name": name});

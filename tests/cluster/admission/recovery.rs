@@ -1,4 +1,5 @@
-//! Which users may create an execution as the recovery of another one, and which may delete a recovered failure.
+//! Which users may create an execution as the recovery of another one, and which may delete a failure that was
+//! recovered.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use super::target::bind;
 const RECOVERY: &str = "recovery.workflowexecutions.kubernaut.ai";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// Makes an execution that is to recover another one on a target.
+/// An execution that is to recover another one on a target.
 fn recovery(target: &str) -> Value {
     let mut object = good_request();
     object["spec"]["targetResource"] = json!(target);
@@ -39,7 +40,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     }
     bind(&stage, &any, "wfe-target-any", None).await?;
     let (mine, theirs, node) = (format!("{own}/deployment/api"), "payment/deployment/api", "node/worker-1");
-    // The last of the bindings and policies that are waited for.
+    // Once this binding and this policy are in force, all others are.
     let ask = async || {
         let denied = stage.create_as(&writer, &recovery(&mine)).await?;
         anyhow::Ok((
@@ -74,7 +75,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     for (user, target, words) in rows {
         expect(&mut failures, &format!("{user} on {target}"), words, stage.create_as(user, &recovery(target)).await?);
     }
-    // What is no recovery takes no more than before.
+    // An execution that is no recovery requires no additional permission.
     let mut plain = recovery(&mine);
     if let Some(spec) = plain["spec"].as_object_mut() {
         spec.remove("recoveryOf");
@@ -83,8 +84,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     report(&failures)
 }
 
-/// The recovery may be deleted like any execution that has ended; then the failure blocks again, and must still be
-/// there.
+/// The recovery may be deleted like any ended execution. The failure then blocks again, so it must still exist.
 #[tokio::test]
 async fn a_failure_that_its_recovery_has_repaired_is_deleted_by_who_may_clear() -> Result<()> {
     let stage = Stage::new("clearance").await?;

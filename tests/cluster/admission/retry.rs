@@ -1,5 +1,5 @@
-//! `spec.retry` has no type: the schema binds numbers and the fields of an object, a policy the rest. Both refuse what
-//! the builder of `wfe-api` refuses.
+//! `spec.retry` has no type: the schema checks numbers and the fields of an object, and a policy the rest. Together
+//! they refuse what the builder of `wfe-api` refuses.
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -15,14 +15,14 @@ const POLICY: &str = "ValidatingAdmissionPolicy 'retry.workflowexecutions.kubern
 const DENIED: &str = "denied request: ";
 const RETRY: &str = "/spec/retry";
 
-/// A good object with this policy.
+/// A valid object with this retry policy.
 fn with(retry: &Value) -> Result<Value> {
     let mut object = good_but(RETRY, Value::Null)?;
     object["spec"]["retry"] = retry.clone();
     Ok(object)
 }
 
-/// Values that are accepted, of every form and at every limit.
+/// Values of every form and at every limit that are accepted.
 pub(crate) fn good_policies() -> Vec<Value> {
     vec![
         json!(true),
@@ -54,7 +54,7 @@ pub(crate) fn good_policies() -> Vec<Value> {
     ]
 }
 
-/// Values that are refused: by the schema, or by the policy.
+/// Values that the schema or the policy refuses.
 pub(crate) fn bad_policies() -> Vec<(Value, &'static [&'static str])> {
     let form: &[&str] =
         &[POLICY, "spec.retry: must be true, a whole number of attempts from 1 to 20, or an object, e.g."];
@@ -137,7 +137,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field() -> Result<()> {
     report(&failures)
 }
 
-/// Nothing but the policy stands between such a value and the operator, which refuses it in turn.
+/// The operator itself also refuses the values that only the policy catches.
 #[tokio::test]
 async fn without_the_policy_the_schema_refuses_what_it_can() -> Result<()> {
     let namespaced = Namespaced::new().await?;
@@ -172,7 +172,7 @@ async fn every_form_is_created_and_applied_as_it_is() -> Result<()> {
             }
         }
     }
-    // What says nothing is dropped.
+    // Null values are dropped.
     for (retry, kept) in [(json!(null), json!(null)), (json!({"maxAttempts": null}), json!({})), (json!(3.0), json!(3))]
     {
         let created = api.create(&PostParams::default(), &serde_json::from_value(with(&retry)?)?).await?;
@@ -183,7 +183,7 @@ async fn every_form_is_created_and_applied_as_it_is() -> Result<()> {
     report(&failures)
 }
 
-/// Values around the limits, put together from a seed.
+/// Values around the limits, generated from a seed.
 fn generated(seed: u64, count: usize) -> Vec<Value> {
     let mut random = fastrand::Rng::with_seed(seed);
     let texts =
@@ -210,8 +210,8 @@ fn generated(seed: u64, count: usize) -> Vec<Value> {
     std::iter::repeat_with(|| one(&mut random)).take(count).collect()
 }
 
-/// Compares both judges of a value: they agree, and where the policy refuses it, in the same words. Of waits that grow,
-/// the policy does not know how long they are together.
+/// Compares the verdicts of the builder and the API server on a value. They must agree, and the policy must use the
+/// same words. Only the sum of growing waits is unknown to the policy.
 fn disagreement(retry: &Value, refusal: &Refusal) -> Option<String> {
     let read = retry::read(Some(retry));
     let same = match (&read, refusal) {
@@ -266,12 +266,12 @@ async fn a_retry_policy_never_changes() -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"retry": to}}));
         let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;
         expect(&mut failures, &row, immutable, refusal(answer)?);
-        // In one write with another field that never changes, that field is named.
+        // If the same write changes another immutable field, the refusal names that field.
         let patch = Patch::Merge(json!({"spec": {"retry": to, "confidence": 0.9}}));
         let answer = refusal(namespaced.api.patch(&name, &PatchParams::default(), &patch).await)?;
         expect(&mut failures, &row, &["spec.confidence: is immutable once created"], answer);
     }
-    // What changes nothing, and what changes another field.
+    // A write without a change, and a write to another field.
     let name = created(&namespaced.api, &policy).await?;
     for patch in [json!({"spec": {"retry": policy}}), json!({"metadata": {"labels": {"team": "payment"}}})] {
         let answer = namespaced.api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;

@@ -1,4 +1,4 @@
-//! An illegal transition is refused, whoever writes it.
+//! An illegal transition is refused for every user.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -48,7 +48,7 @@ async fn a_status_is_never_removed() -> Result<()> {
         expect(&mut failures, &format!("{phase}: replaced by none"), &stays, answer);
         let answer = namespaced.try_replace_status(&name, Some(json!({}))).await?;
         expect(&mut failures, &format!("{phase}: emptied"), &["status.phase: may go from none"], answer);
-        // The main resource does not touch the status at all.
+        // A write to the main resource does not change the status.
         let patch = Patch::Merge(json!({"status": null}));
         let object = namespaced.api.patch(&name, &PatchParams::default(), &patch).await?;
         if object.data["status"]["phase"] != phase {
@@ -145,7 +145,7 @@ async fn a_final_status_stays_as_it_is() -> Result<()> {
             ("nextAllowedExecution", json!(LATER)),
         ] {
             let answer = namespaced.try_status(&name, json!({field: value})).await?;
-            // Where the details were absent, a part of them is not even complete.
+            // Without the rest of the details a single field of them is incomplete.
             expect(&mut failures, &format!("{phase}, {field}"), &[&format!("status.{field}")], answer);
         }
         let answer: Refusal = namespaced.try_status(&name, entering(phase)).await?;

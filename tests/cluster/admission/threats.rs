@@ -1,4 +1,4 @@
-//! The threat model of `docs/threat-model.md`, and what the policies tell those whom they refuse.
+//! The threat model of `docs/threat-model.md`, and the refusals of the policies.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::objects::report;
 
 const PAGE: &str = "docs/threat-model.md";
 
-/// The person or group to which a refusal refers the user, or what the user can do alone.
+/// The person or group that a refusal names, or what users can do themselves.
 const WHOM: [&str; 7] = [
     "which an administrator ",
     "ask whoever runs the cluster",
@@ -21,7 +21,7 @@ const WHOM: [&str; 7] = [
     "which config/rbac gives",
 ];
 
-/// A refusal for a lacking right names the right, or the list, and who can give it.
+/// A refusal for a missing permission names the permission, or the list, and who can grant it.
 #[test]
 fn each_refusal_of_a_policy_says_who_can_help() -> Result<()> {
     let mut failures = Vec::new();
@@ -50,7 +50,7 @@ fn each_refusal_of_a_policy_says_who_can_help() -> Result<()> {
     report(&failures)
 }
 
-/// Each row says which test tries the attack: a link to the file, whose text is the name of the function.
+/// Each row links to the test of the attack. The text of the link is the name of the function.
 #[test]
 fn each_threat_names_a_test_that_is_there() -> Result<()> {
     let page = fs::read_to_string(repository().join(PAGE))?;

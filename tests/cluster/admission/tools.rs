@@ -1,4 +1,4 @@
-//! What `kubectl` makes of the CRD: it teaches, selects, shows, and takes the manifests of this repository.
+//! How `kubectl` handles the CRD: it explains, selects, prints, and accepts the manifests of this repository.
 
 use anyhow::{Result, ensure};
 use kube::api::ListParams;
@@ -7,7 +7,7 @@ use wfe_testkit::repository;
 
 use super::objects::{Namespaced, entering};
 
-/// Joins words that kubectl has wrapped.
+/// Joins lines that kubectl has wrapped.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

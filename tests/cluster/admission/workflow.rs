@@ -1,4 +1,4 @@
-//! Which workflows may be asked for, and as whom they may run: by the lists of a `ConfigMap`.
+//! Which workflows an execution may ask for, and under which accounts they may run. A `ConfigMap` has the lists.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::objects::{Refusal, expect, good, good_but, report, says};
 use super::people::{OWN_LISTS, Stage, expect_no_warnings};
 
 const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
-/// Where the lists are that come with the operator.
+/// The `ConfigMap` with the lists that ship with the operator.
 const SHIPPED: &str = "kubernaut-system/workflowexecution-admission: kubernaut-workflow-runner";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, and to that namespace alone, in place of the
-/// shipped one.
+/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, only for that namespace, in place of the
+/// shipped binding.
 pub(crate) async fn bind(stage: &Stage) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
     let label =
@@ -33,7 +33,8 @@ pub(crate) async fn bind(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Sets the lists, and waits until they are in force: then an account that only the marker allows is refused or not.
+/// Sets the lists, and waits until they are in force: the answer for an account that only the marker allows changes
+/// then.
 pub(crate) async fn allow(stage: &Stage, mut rules: Value) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
     let marker = format!("marker-{}", rules.to_string().len());
@@ -53,7 +54,7 @@ pub(crate) async fn allow(stage: &Stage, mut rules: Value) -> Result<()> {
     ask_until(IN_FORCE_WITHIN, "the lists are in force", ask, is).await.map(drop)
 }
 
-/// Asks for an execution, for the answer alone.
+/// Tries to create an execution as a dry run.
 async fn asks(stage: &Stage, account: &str, image: Option<&str>, digest: Option<&str>) -> Result<Refusal> {
     let mut wfe = good();
     if !account.is_empty() {
@@ -132,7 +133,7 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
     report(&failures)
 }
 
-/// Of kinds that others have defined nobody knows the scope but the administrator of the cluster.
+/// For custom kinds, only the administrator of the cluster knows the scope.
 #[tokio::test]
 async fn a_listed_kind_without_a_namespace_is_refused_with_one() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -158,7 +159,7 @@ async fn a_listed_kind_without_a_namespace_is_refused_with_one() -> Result<()> {
     report(&failures)
 }
 
-/// What `config/base` ships: the workflows' own account, and bundles from anywhere.
+/// The defaults of `config/base`: the workflows' own account, and bundles from anywhere.
 #[tokio::test]
 async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -174,14 +175,14 @@ async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Res
     report(&failures)
 }
 
-/// Waits until an execution with this service account is refused in these words, or allowed.
+/// Waits until an execution with this service account is refused with these words, or allowed.
 async fn await_answer(stage: &Stage, account: &str, words: Option<&str>) -> Result<()> {
     let ask = async || asks(stage, account, None, None).await;
     let is = |answer: &Refusal| words.map_or(answer.is_none(), |words| says(words)(answer));
     ask_until(IN_FORCE_WITHIN, &format!("{account:?} is answered {words:?}"), ask, is).await.map(drop)
 }
 
-/// That a field is misspelt would not be seen: the policy reads two kinds, so that no field has a type.
+/// A misspelt field would not be reported: the policy reads two kinds, and then fields have no type.
 #[tokio::test]
 async fn the_policy_fits_the_kinds() -> Result<()> {
     expect_no_warnings("workflow").await

@@ -1,5 +1,5 @@
-//! Who has only one of the roles for people can do what its name says and nothing else: by the authorizer, and by doing
-//! it.
+//! A person with only one of the roles for people can do what its name says, and nothing else. The authorizer and real
+//! requests both show it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,7 +50,7 @@ const EDIT: &[&str] = &[
     "patch workflowschedules",
     "delete workflowschedules",
 ];
-/// What the administrator of a namespace may let others do to its objects, too.
+/// What the administrator of a namespace may also grant to others.
 const ADMIN: &[&str] = &[
     "get workflowexecutions",
     "list workflowexecutions",
@@ -73,8 +73,8 @@ const CLEAR: &[&str] = &[
     "patch workflowschedules",
 ];
 
-/// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
-/// prefix are the cluster's own, which ours are aggregated to.
+/// A cluster role, whose only subject has the same name, and its permissions on executions and schedules. Roles without
+/// a prefix are the cluster's own, and ours are aggregated to them.
 const ROLES: [(&str, &[&str]); 9] = [
     ("wfe-view", VIEW),
     ("wfe-edit", EDIT),
@@ -87,11 +87,11 @@ const ROLES: [(&str, &[&str]); 9] = [
     ("admin", ADMIN),
 ];
 
-/// Needs the execution `first`, and `broken`, which has failed.
+/// Needs the execution `first`, and the failed execution `broken`.
 pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
     for (role, _) in ROLES {
         let group = "rbac.authorization.k8s.io";
-        // What has failed was on a node, so that its clearance takes the right in the whole cluster.
+        // The failure was on a node, so its clearance requires the permission in the whole cluster.
         let (kind, namespace) = match role {
             "wfe-clear" => ("ClusterRoleBinding", None),
             _ => ("RoleBinding", Some(world.namespace())),
@@ -111,7 +111,8 @@ pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<
     who_may_clear_vouches_for_what_failed(world).await
 }
 
-/// Waits until the cluster's own roles have what `wfe-edit` gives, where a value of the chart asks for it, or have not.
+/// Waits until the cluster's own roles include the permissions of `wfe-edit`, or do not, depending on a value of the
+/// chart.
 pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Result<()> {
     await_rights(world, "edit", if aggregated { EDIT } else { VIEW }).await?;
     let admin: BTreeSet<&str> = ADMIN.iter().chain(if aggregated { EDIT } else { &[] }).copied().collect();
@@ -119,14 +120,14 @@ pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Resul
     await_rights(world, "view", VIEW).await
 }
 
-/// Waits until a user has these rights and no other ones.
+/// Waits until a user has exactly these permissions.
 async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()> {
     let expected: BTreeSet<String> = expected.iter().map(|right| (*right).to_owned()).collect();
     let what = format!("{user} may {expected:?} and nothing else");
     ask_until(IN_FORCE_WITHIN, &what, async || rights(world, user).await, |given| *given == expected).await.map(drop)
 }
 
-/// Asks the authorizer for all rights on executions and schedules that a user has.
+/// Asks the authorizer for all permissions of a user on executions and schedules.
 async fn rights(world: &World, user: &str) -> Result<BTreeSet<String>> {
     let reviews: Api<SubjectAccessReview> = Api::all(world.client());
     let mut rights = BTreeSet::new();
@@ -197,7 +198,7 @@ async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> kube::Resu
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
-/// Checks that the API server refused, with these words.
+/// Checks that the API server refused with these words.
 pub(super) fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) && status.message.contains(words) => Ok(()),
@@ -206,7 +207,7 @@ pub(super) fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
     }
 }
 
-/// Makes an API for the executions of the world that is used in somebody's name.
+/// Returns an API for the executions of the world that acts as this user.
 async fn executions_as(world: &World, user: &str) -> Result<Api<DynamicObject>> {
     let mut kubeconfig = Kubeconfig::read_from(world.control_plane().kubeconfig())?;
     for one in &mut kubeconfig.auth_infos {

@@ -1,4 +1,4 @@
-//! What the chart renders, compared with what is on record and with the kustomize base.
+//! What the chart renders, compared with the recorded output and with the kustomize base.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use wfe_testkit::{Assets, Tekton, manifests, repository};
 
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
-/// Sets of values, each a file in tests/golden/chart but for the defaults.
+/// Sets of values. Each one except the defaults is a file in tests/golden/chart.
 const SETS: [&str; 3] = ["default", "everything", "one-namespace"];
 
-/// What the chart takes in whole from elsewhere; on record is only where.
+/// Files that the chart includes as a whole. The recorded output has only the place of each.
 const TAKEN_IN: [&str; 4] = [
     "files/crds/kubernaut.ai_workflowexecutions.yaml",
     "files/crds/kubernaut.ai_workflowschedules.yaml",
@@ -21,7 +21,7 @@ const TAKEN_IN: [&str; 4] = [
     "files/dashboard.json",
 ];
 
-/// Where the runbooks are, by the values of the set `everything`.
+/// The address of the runbooks in the set `everything`.
 const RUNBOOKS: &str = "https://wiki.example.com/runbooks";
 
 #[test]
@@ -51,18 +51,18 @@ fn three_sets_of_values_render_what_is_on_record() -> Result<()> {
     Ok(())
 }
 
-/// Puts the name of a file for its text, however it is indented.
+/// Replaces the text of each included file by its name, however it is indented.
 fn without_what_is_taken_in(rendered: &str) -> Result<String> {
-    // The chart puts a value in the place of this word.
+    // The chart replaces this word by a value.
     let mut rendered = rendered.replace(RUNBOOKS, "RUNBOOK_BASE_URL");
     for name in TAKEN_IN {
         let path = repository().join("deploy/chart").join(name);
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        // The head of a generated file.
+        // Without the header of a generated file.
         let text = text.split_once("\n---\n").map_or(text.as_str(), |(_, text)| text);
         for indent in ["", "  ", "    "] {
             let lines: Vec<String> = text.trim_end().lines().map(|line| format!("{indent}{line}")).collect();
-            // The chart adds one annotation to the CRD, which the comparison with the kustomize base sees.
+            // The chart adds one annotation to the CRD. The comparison with the kustomize base covers it.
             let keep = "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n";
             for lines in [lines.join("\n"), lines.join("\n").replacen("metadata:\n", keep, 1)] {
                 rendered = rendered.replace(&lines, &format!("{indent}<{name}>"));
@@ -112,7 +112,7 @@ fn its_defaults_are_what_kustomize_builds() -> Result<()> {
     Ok(())
 }
 
-/// The objects by their names, without what only Helm says of them.
+/// Returns the objects by name, without the metadata that only Helm adds.
 fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
     let mut objects = BTreeMap::new();
     for mut object in manifests::parse(manifest)? {
@@ -126,7 +126,7 @@ fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
             }
         }
         let name = format!("{} {} {}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"]);
-        // Helm makes the namespace of a release itself.
+        // Helm creates the namespace of a release itself.
         if object["kind"] == "Namespace" && object["metadata"]["name"] == json!(NAMESPACE) {
             continue;
         }
@@ -135,7 +135,7 @@ fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
     Ok(objects)
 }
 
-/// Writes 1.0 as 1: kustomize does, and to the API server it is the same.
+/// Writes 1.0 as 1, like kustomize. For the API server both are equal.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -149,7 +149,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// What `docs/retries.md` says of an upgrade: old and new replicas run side by side, and one of them writes.
+/// `docs/retries.md` describes an upgrade: old and new replicas run side by side, and only one of them writes.
 #[test]
 fn a_rollout_replaces_one_replica_after_the_other_and_the_lease_lets_one_write() -> Result<()> {
     let helm = Helm::new("rollout")?;

@@ -1,12 +1,12 @@
-//! Values that are wrong, or that contradict each other: none renders, and each is told by its name.
+//! Wrong or contradicting values: none of them renders, and each message names the value.
 
 use anyhow::{Result, ensure};
 
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
-/// What is set (as `--set-json` takes it), and what the refusal says.
+/// The values as `--set-json` takes them, and the words of the refusal.
 const REFUSED: &[(&[&str], &[&str])] = &[
-    // The schema: what one value may be.
+    // The schema: which form one value may have.
     (&["replicaCounts=2"], &["replicaCounts"]),
     (&["replicaCount=0"], &["replicaCount", "minimum"]),
     (&["replicaCount=\"2\""], &["replicaCount", "want integer"]),
@@ -57,7 +57,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["networkPolicy.apiServer.cidrs=[\"10.0.0.1\"]"], &["/networkPolicy/apiServer/cidrs/0"]),
     (&["serviceMonitor.interval=\"often\""], &["/serviceMonitor/interval"]),
     (&["prometheusRule.runbookBaseUrl=\"wiki\""], &["/prometheusRule/runbookBaseUrl"]),
-    // The templates: what values may be together.
+    // The templates: which values go together.
     (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
     (&["leaderElection.renewDeadline=\"8000ms\""], &["leaderElection.renewDeadline: 8000ms must be less than"]),
     (&["leaderElection.leaseDuration=\"1.5s\""], &["leaderElection.renewDeadline: 5s must be less than", "(1.5s)"]),
@@ -94,7 +94,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["extraArgs=[\"--watch-namespace=a\"]"], &["extraArgs: --watch-namespace=a is set by another value"]),
 ];
 
-/// At the edge of what is refused.
+/// Just within the limits.
 const ACCEPTED: &[&[&str]] = &[
     &["replicaCount=1", "leaderElection.enabled=false"],
     &["leaderElection.renewDeadline=\"7999ms\""],

@@ -1,4 +1,4 @@
-//! What the `ConfigMap` says at the start, and the subcommand that shows it.
+//! The `ConfigMap` at the start of an operator, and the subcommand that shows it.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The answer of every write of a WorkflowExecution's life is lost once, and the operator lives on. The simulation
-//! plays what else may happen to a write.
+//! The answer to each write in a WorkflowExecution's life is lost once, while the operator keeps running. The
+//! simulation covers the other faults of a write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,22 @@ use super::judge::{History, assert_completed};
 use super::{CREATE, OWNER, lasting, sign, writes_of_a_life};
 use crate::expect::text;
 
-/// What goes wrong in the life of one WorkflowExecution: each of these writes meets its fault, the first time.
+/// The faults in the life of one WorkflowExecution: each of these writes meets its fault the first time.
 type Troubles = HashMap<String, Fault>;
 
-/// The troubles of all WorkflowExecutions, by name, as far as they are still to come.
+/// The faults that are still to come, by the name of the WorkflowExecution.
 #[derive(Default)]
 struct Plan(HashMap<String, Troubles>);
 
 impl Plan {
-    /// For each write one WorkflowExecution, which meets the fault there and nowhere else.
+    /// For each write, one WorkflowExecution that meets the fault only there.
     fn each(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         for (n, write) in writes.iter().enumerate() {
             self.0.insert(format!("{label}-{n}"), HashMap::from([(write.clone(), fault.clone())]));
         }
     }
 
-    /// One WorkflowExecution, which meets the fault at all these writes.
+    /// One WorkflowExecution that meets the fault at all these writes.
     fn every(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         let troubles = writes.iter().map(|write| (write.clone(), fault.clone()));
         self.0.insert(label.to_owned(), troubles.collect());
@@ -47,12 +47,12 @@ async fn a_lost_answer_of_any_write_changes_nothing_in_the_end() -> Result<()> {
     carry_out(world, recording, plan).await
 }
 
-/// Leaves the events out: where a status write is in doubt they may never come.
+/// Leaves out the events: after a status write with an unknown result they may never come.
 fn steps(writes: &[String]) -> Vec<String> {
     writes.iter().filter(|write| !write.contains(" events ")).cloned().collect()
 }
 
-/// Runs the planned WorkflowExecutions, all at once, and checks that each ends as without its troubles.
+/// Runs the planned WorkflowExecutions all at once, and checks that each ends as it would without faults.
 async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()> {
     let bundle = lasting(&world).await?;
     let plan = plan.0;
@@ -76,7 +76,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
             world.await_event(wfe, reason).await?;
         }
     }
-    // Each is counted, and once: the watch shows a write whose answer was lost.
+    // Each is counted exactly once: the watch shows a write whose answer was lost.
     let all = f64::from(u32::try_from(plan.len())?);
     let counted = |metrics: &Metrics| {
         let created = metrics.value("workflowexecution_pipelinerun_creation_total", &[]);
@@ -94,7 +94,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
     world.close().await
 }
 
-/// Makes the proxy's plan: what is to come for an execution happens to the write with that sign, once.
+/// Returns the proxy's plan: each fault in `to_come` happens once, to the write with its sign.
 fn meet(
     sign: fn(&Request) -> String,
     to_come: Arc<Mutex<HashMap<String, Troubles>>>,

@@ -9,7 +9,7 @@ use wfe_testkit::{Proxy, Recording, When, World};
 use super::judge::{History, assert_completed};
 use super::{PROGRESS, lasting, short, sign, writes_of_a_life};
 
-/// How many worlds share the points. Each has one operator at a time.
+/// How many worlds share the crash points. Each has one operator at a time.
 const WORLDS: usize = 5;
 
 #[tokio::test]
@@ -37,8 +37,8 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
     Ok(())
 }
 
-/// Kills an operator at each of these points, each in the life of another WorkflowExecution, and lets another operator
-/// go on.
+/// Kills an operator at each of these points, each in the life of another WorkflowExecution. Another operator then
+/// continues.
 async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -> Result<()> {
     let (short, lasting) = (short(world).await?, lasting(world).await?);
     let mut ended = Vec::new();

@@ -1,4 +1,4 @@
-//! What may never be seen from outside, whatever the faults: what the auditor finds, and what was accepted twice.
+//! What may never be observed, whatever the faults: findings of the auditor, and writes that were accepted twice.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use wfe_testkit::{AuditEntry, Observed, Recording, World};
 use crate::audited::audited;
 use crate::expect::text;
 
-/// All that happened in a world.
+/// Everything that happened in a world.
 pub(crate) struct History {
     changes: Vec<Observed>,
     entries: Vec<AuditEntry>,
@@ -23,7 +23,7 @@ struct Run {
 }
 
 impl History {
-    /// Ends a recording. Fails if the auditor finds anything, if something is left undone, or if a write was accepted
+    /// Ends a recording. Fails if the auditor finds anything, if something is unfinished, or if a write was accepted
     /// twice.
     pub(crate) async fn judged(world: &World, recording: Recording) -> Result<Self> {
         let changes = audited(world, recording).await?;
@@ -33,7 +33,7 @@ impl History {
         Ok(history)
     }
 
-    /// Returns how many PipelineRuns were ever created for an execution.
+    /// Returns how many PipelineRuns were created for an execution.
     pub(crate) fn created_for(&self, wfe: &Value) -> usize {
         self.runs().values().filter(|run| run.owner == text(&wfe["metadata"]["uid"])).count()
     }
@@ -43,7 +43,7 @@ impl History {
         self.runs().values().filter(|run| run.released).count()
     }
 
-    /// Returns the audit log's entries of this kind that were not refused.
+    /// Returns the entries of this kind in the audit log that were not refused.
     pub(crate) fn accepted(&self, verb: &str, resource: &str) -> impl Iterator<Item = &AuditEntry> {
         let (verb, resource) = (verb.to_owned(), resource.to_owned());
         self.entries
@@ -62,7 +62,7 @@ impl History {
         runs
     }
 
-    /// A create, a release or an event that the API server has accepted twice.
+    /// Returns the creates, releases and events that the API server has accepted twice.
     fn repeated_writes(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for entry in self.accepted("create", "events") {

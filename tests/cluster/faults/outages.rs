@@ -1,4 +1,5 @@
-//! The API server is away, cut off, or refuses everything, for a while: nothing is lost, doubled, or spun on.
+//! For a while the API server is stopped, cut off, or refuses everything. Nothing is lost or done twice, and the
+//! operator does not retry in a busy loop.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,34 +12,35 @@ use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
 
-/// What the operator may at most ask within the first second in which all fails: each of its watches a few times, with
-/// its list.
+/// The most requests in the first second of a failure: each watch with its list, a few times.
 const MOST_AT_FIRST: usize = 60;
-/// How often it may try a write that fails within a second.
+/// How often it may try a failing write within a second.
 const MOST_PER_SECOND: usize = 20;
-/// What it may ask within a second after the first: a list and a watch of each of the eight resources that it follows,
-/// the CRD before each of these for the two resources of this project, all that one execution takes, which is four
-/// writes, two events and a read, and the first few of the next round.
+/// The most requests in each later second:
+/// - a list and a watch of each of the eight followed resources;
+/// - the CRD before each of them, for the two resources of this project;
+/// - four writes, two events and a read for one execution;
+/// - the first few of the next round.
 const MOST_LATER: usize = 2 * 8 + 2 * 2 + 7 + 4;
-/// How long the operator may take until it is ready again. It waits ten seconds at most between two tries; a watch that
-/// brings nothing counts as failing for twenty.
+/// How long the operator may take to become ready again. It waits ten seconds at most between two tries, and a watch
+/// that delivers nothing counts as failing for twenty.
 const READY_WITHIN: Duration = Duration::from_secs(45);
-/// How long all may take to end. Where the API server was away for long, Tekton and the others are slow to come back.
+/// How long all executions may take to end. After a long outage, Tekton and the other controllers recover slowly.
 const ENDED_WITHIN: Duration = Duration::from_mins(3);
 
-/// How long an outage lasts.
+/// The length of an outage.
 fn outage() -> Duration {
     if all() { Duration::from_mins(1) } else { Duration::from_secs(4) }
 }
 
-/// What is particular about an outage.
+/// The kind of an outage.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// The operator's requests fail.
     Failing,
-    /// The operator's requests are not answered: it may look ready, as nothing can be noticed so soon.
+    /// The operator's requests get no answer. It may still look ready, because silence is not noticed so soon.
     Silent,
-    /// The API server is away, for the test too.
+    /// The API server is stopped, for the test too.
     Away,
 }
 
@@ -85,7 +87,7 @@ fn only_watches(fault: Fault) -> impl FnMut(&Request) -> Fault + Send + 'static 
 async fn a_partition_is_survived() -> Result<()> {
     let world = World::new("partition").await?;
     let proxy = Proxy::start(world.control_plane()).await?;
-    // It begins when a create has been sent and has not arrived.
+    // The outage begins when a create has been sent and has not arrived.
     let begin = async |new: &WfeBuilder| {
         let mut gate = proxy.hold(When::Before, |request| request.is(CREATE));
         new.create().await?;
@@ -119,7 +121,7 @@ async fn a_write_that_fails_for_a_while_is_not_spun_on() -> Result<()> {
     Ok(())
 }
 
-/// While it starts, an API server refuses what it allows a moment later, as it does not know the roles yet.
+/// While an API server starts, it does not know the roles yet, and refuses what it allows a moment later.
 #[tokio::test]
 async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<()> {
     let message = "pipelineruns.tekton.dev is forbidden: User \"system:serviceaccount:kubernaut-system:wfe-operator\" \
@@ -131,7 +133,8 @@ async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<
     Ok(())
 }
 
-/// Lets creates of runs fail for a while, and then the execution end. Returns what was asked to create meanwhile.
+/// Lets creates of runs fail for a while, and then lets the execution end. Returns the creates that were tried
+/// meanwhile.
 async fn ending_well_after_failing(name: &str, fault: Fault) -> Result<Vec<Passed>> {
     let world = World::new(name).await?;
     let short = short(&world).await?;
@@ -166,8 +169,8 @@ async fn under_plan(name: &str, plan: impl FnMut(&Request) -> Fault + Send + 'st
     survive(world, &proxy, Kind::Failing, begin, async || Ok(())).await
 }
 
-/// Lets an outage happen between `begin` and `end`. One execution runs before it, and its run is done when the operator
-/// sees again; one is created where it begins (by `begin`); and one after it.
+/// Plays an outage between `begin` and `end`. One execution starts before it, and its run is done when the operator
+/// sees again. `begin` creates the second one at the beginning of the outage, and the third one follows after it.
 async fn survive(
     world: World,
     proxy: &Proxy,
@@ -227,7 +230,7 @@ async fn survive(
     world.close().await
 }
 
-/// How much was asked during an outage.
+/// The number of requests during an outage.
 struct Rate {
     at_first: usize,
     later: usize,

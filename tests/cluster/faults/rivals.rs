@@ -1,4 +1,4 @@
-//! Two operators on one execution namespace: one of them at a time gets a target, whoever is faster.
+//! Two operators on one execution namespace: only one execution at a time gets a target, whichever operator is faster.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::expect::text;
 const STORM: usize = 50;
 const TARGET: &str = "node/worker-node-1";
 
-/// How many rounds.
+/// The number of rounds.
 fn rounds() -> usize {
     if all() { 100 } else { 5 }
 }
@@ -33,7 +33,7 @@ async fn two_operators_never_run_two_at_once_nor_one_twice() -> Result<()> {
             (0..STORM)
                 .map(|n| {
                     let name = format!("round-{round}-{n:02}");
-                    // A workflow of its own: no other has completed it a moment ago.
+                    // Each has its own workflow, so no cooldown holds it back.
                     world.wfe(&name).target(TARGET).workflow(&name).image(image)
                 })
                 .collect()
@@ -54,7 +54,7 @@ async fn two_operators_never_run_two_at_once_nor_one_twice() -> Result<()> {
     world.close().await
 }
 
-/// All at the same moment, and the one that runs is held until all others are decided. Returns how many ran: one.
+/// Creates all at the same moment, and holds the running one until all others are decided. Returns how many ran: one.
 async fn all_at_once(world: &World, round: usize, storm: &[WfeBuilder]) -> Result<usize> {
     try_join_all(storm.iter().map(WfeBuilder::create)).await?;
     let prefix = format!("round-{round}-");
@@ -72,7 +72,7 @@ async fn all_at_once(world: &World, round: usize, storm: &[WfeBuilder]) -> Resul
     Ok(1)
 }
 
-/// One every few milliseconds, while runs end and the next begin. Returns how many ran: some.
+/// Creates one every few milliseconds, while runs end and the next ones begin. Returns how many ran: some.
 async fn one_after_the_other(world: &World, round: usize, storm: &[WfeBuilder]) -> Result<usize> {
     for wfe in storm {
         wfe.create().await?;

@@ -1,4 +1,4 @@
-//! The table of 000: failures in a row before anything ran, and what ends the row.
+//! The table of 000: failures in a row before anything ran, and what resets the count.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -8,7 +8,7 @@ use super::past::{Past, past};
 use super::{WAITS, assert_charged, assert_skipped, refuse_runs};
 use crate::audited::audited;
 
-/// Each number of the row by a failure of its own, of which the API server says what it was: a quota.
+/// Each failure of the row is a refusal by the API server because of a quota.
 #[tokio::test]
 async fn failures_back_off_for_one_two_four_eight_and_ten_minutes_and_then_stop() -> Result<()> {
     let world = World::new("backoff").await?;

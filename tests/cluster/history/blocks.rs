@@ -1,4 +1,4 @@
-//! An execution failure blocks: at any age, before all else, and until a success or a clearance.
+//! An execution failure blocks at any age, before every other rule, until a success or a clearance.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -12,7 +12,7 @@ use crate::audited::audited;
 const MONTH: TimeDelta = TimeDelta::days(30);
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
-/// Begins an execution that is meant to recover another one.
+/// Builds an execution that is to recover another one.
 fn recovery(wfe: WfeBuilder, of: &str) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["recoveryOf"] = json!(of))
 }

@@ -1,4 +1,4 @@
-//! Writes executions of the past, as an operator would have left them.
+//! Writes past executions as an operator would have left them.
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -6,18 +6,18 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{World, wfe};
 
-/// How something in the past ended.
+/// How a past execution ended.
 #[derive(Clone, Copy)]
 pub(crate) enum Past {
     /// It completed.
     Completed,
-    /// Nothing of it ran. With how many of the kind in a row, itself included, and for how long the target backs off.
+    /// Nothing of it ran: the number of such failures in a row, this one included, and how long the target backs off.
     NothingRan(u32, TimeDelta),
     /// Something of it ran.
     Ran,
 }
 
-/// Writes an execution that ended so long ago; of one that ends in the future that is negative.
+/// Writes an execution that ended this long ago. A negative value is an end in the future.
 pub(crate) async fn past(
     world: &World,
     name: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn past(
     ended(world, name, number, ago, how).await
 }
 
-/// Writes that an execution ended so long ago.
+/// Writes to an execution that it ended this long ago.
 pub(crate) async fn ended(world: &World, name: &str, number: u64, ago: TimeDelta, how: Past) -> Result<()> {
     let ended = Utc::now() - ago;
     let started = running(world, name, number, ended);
@@ -48,13 +48,13 @@ pub(crate) async fn ended(world: &World, name: &str, number: u64, ago: TimeDelta
     write(world, name, &steps).await
 }
 
-/// The status of an execution that committed at a time to a run that is not there.
+/// The status of an execution that committed at this time to a run that does not exist.
 pub(crate) fn running(world: &World, name: &str, number: u64, at: DateTime<Utc>) -> Value {
     let run = json!({"name": format!("past-{number}"), "uid": format!("past-{name}"), "namespace": world.execution_namespace()});
     json!({"phase": "Running", "startTime": time(at), "pipelineRunRef": run, "runSequence": number})
 }
 
-/// Writes five failures before anything ran, the last of them so long ago, named `<name>-1` to `<name>-5`.
+/// Writes five failures before anything ran, named `<name>-1` to `<name>-5`. The last one ended this long ago.
 pub(crate) async fn five_failures(
     world: &World,
     name: &str,

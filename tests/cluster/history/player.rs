@@ -1,7 +1,7 @@
-//! Ends runs in Tekton's place, at times of a test's choice.
+//! Ends runs in Tekton's place, at times that the test chooses.
 //!
-//! Tekton itself has to be away meanwhile: where a write of its own meets a conflict, it reads the run again and puts
-//! its status over whatever is there. So these tests share a control plane whose Tekton controller is stopped.
+//! Tekton's controller must be stopped meanwhile: if one of its writes meets a conflict, it reads the run again and
+//! overwrites the status. These tests therefore share a control plane without that controller.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -13,10 +13,10 @@ use wfe_testkit::{ControlPlane, Options, World, look};
 use super::past::time;
 use crate::expect::text;
 
-/// The control plane without a Tekton controller, which ends with this process.
+/// The control plane without a Tekton controller. It ends with this process.
 static STAGE: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Makes a world in which runs do nothing until they are ended here.
+/// Creates a world in which runs do nothing until the test ends them.
 pub(super) async fn stage(name: &str) -> Result<World> {
     let start = async || {
         let control_plane = ControlPlane::start(Options { pods: false, ..Options::default() }).await?;
@@ -29,14 +29,14 @@ pub(super) async fn stage(name: &str) -> Result<World> {
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// It succeeds.
+    /// The run succeeds.
     Completed,
-    /// Its bundle cannot be fetched, so that nothing of it ever runs.
+    /// The bundle cannot be fetched, so nothing of the run starts.
     NothingRan,
 }
 
-/// Ends the run of an execution with this `completionTime`, once it is released. Returns the execution as it was while
-/// it ran.
+/// Ends the run of an execution with this `completionTime` once it has been released. Returns the execution as it was
+/// while it ran.
 pub(super) async fn end_run(world: &World, name: &str, how: End, completed_at: DateTime<Utc>) -> Result<Value> {
     let wfe = world.await_phase(name, "Running").await?;
     let run = text(&wfe["status"]["pipelineRunRef"]["name"]);

@@ -1,5 +1,5 @@
-//! Fifty random histories: what `explain` says of a newcomer to each while no operator runs is what an operator then
-//! does (sections 6, 7 and 10). No answer changes by time alone within three minutes.
+//! Fifty random histories: the prediction of `explain` for a new execution, while no operator runs, matches what an
+//! operator then does (sections 6, 7 and 10). No answer changes within three minutes by time alone.
 //!
 //! `WFE_HISTORIES_SEED` repeats a run.
 
@@ -18,20 +18,20 @@ use super::{Caller, outputs, pause};
 use crate::expect::{condition, text};
 use crate::history::past::{Past, past};
 
-/// How many targets are in a namespace that is not paused, and how many in one that is.
+/// How many targets are in the namespace that is not paused, and in the paused one.
 const OPEN: usize = 45;
 const PAUSED: usize = 5;
-/// Of the open ones, one in so many is busy.
+/// One of this many open targets is busy.
 const BUSY: usize = 15;
-/// Ages of what is past, in minutes.
+/// Ages of past executions, in minutes.
 const AGES: [i64; 9] = [1, 2, 7, 9, 15, 40, 90, 600, 6000];
 /// How long a target backs off, in minutes.
 const WAITS: [i64; 5] = [1, 4, 8, 20, 1000];
 const WORKFLOWS: [&str; 3] = ["w1", "w2", "w3"];
-/// How many calls are under way at once.
+/// How many calls of the tool run at once.
 const AT_ONCE: usize = 6;
 
-/// A target, what was there, and who asks.
+/// A target, its past executions, and the new execution.
 struct Story {
     name: String,
     past: Vec<Chapter>,
@@ -39,7 +39,7 @@ struct Story {
     asks: WfeBuilder,
 }
 
-/// One that has ended.
+/// An ended execution.
 struct Chapter {
     name: String,
     workflow: &'static str,
@@ -54,7 +54,8 @@ impl Story {
     }
 }
 
-/// The ends of histories that every run must have, so that every answer is there. What comes before them is random.
+/// The ends of histories that every run must have, which together give every answer. The executions before them are
+/// random.
 fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
     let completed = (600, Past::Completed, false);
     let nothing_ran = |age: i64, nth: u32| (age, Past::NothingRan(nth, TimeDelta::minutes(1000)), false);
@@ -74,7 +75,7 @@ fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
     }
 }
 
-/// How many kinds of tails there are; every other story has none.
+/// How many kinds of tails there are. Every other story has none.
 const TAILS: usize = 6;
 
 fn story(world: &World, nth: usize, image: &str, rng: &mut Rng) -> Story {
@@ -122,11 +123,11 @@ fn how(age: i64, rng: &mut Rng) -> Past {
     }
 }
 
-/// Writes what is past, with the clearances, as nobody has recorded them.
+/// Writes the past executions and their clearances, which no operator has recorded yet.
 async fn write(world: &World, story: &Story) -> Result<()> {
     let executions = world.api(&wfe::resource(), world.namespace());
     for (place, Chapter { name, workflow, age, how, is_cleared }) in story.past.iter().enumerate() {
-        // A holder is the first of its chain.
+        // The first number of the chain is left for the holder.
         let number = u64::try_from(place)? + 2;
         past(world, name, &story.target(), workflow, number, TimeDelta::minutes(*age), *how).await?;
         if *is_cleared {
@@ -137,7 +138,7 @@ async fn write(world: &World, story: &Story) -> Result<()> {
     Ok(())
 }
 
-/// Asks what would become of the newcomer.
+/// Asks the tool what would happen to the new execution.
 async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
     let file = caller.kubeconfig.with_file_name(format!("{}.json", story.name));
     fs::write(&file, story.asks.json().to_string())?;
@@ -146,8 +147,8 @@ async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
     Ok(serde_json::from_str(&report)?)
 }
 
-/// Returns what the operator has done, in the words of a report: verdict, reason, message, and whom it is skipped for.
-/// None while it is undecided.
+/// Returns the operator's decision in the form of a report: verdict, reason, message, and the execution that caused a
+/// skip. None while the execution is undecided.
 fn done(wfe: &Value) -> Option<[String; 4]> {
     let status = &wfe["status"];
     let words = |verdict: &str, reason: &Value, message: &Value, name: &Value| {
@@ -206,7 +207,7 @@ impl<'w> Book<'w> {
         Ok(())
     }
 
-    /// Waits until all are decided; counts the answers and returns the differences.
+    /// Waits until all are decided. Counts the answers, and returns the differences.
     async fn compare(&self, counts: &mut BTreeMap<String, usize>) -> Result<Vec<String>> {
         let asks = |story: &Story| format!("{}-asks", story.name);
         let wfes = self.world.await_wfes("that all who ask are decided", |wfes| {
@@ -228,7 +229,7 @@ impl<'w> Book<'w> {
     }
 }
 
-/// Lets an operator start the holders of those that are busy, and takes it away.
+/// Lets an operator start an execution on each busy target, and then stops the operator.
 async fn hold(world: &World, stories: &[Story]) -> Result<()> {
     let busy: Vec<&Story> = stories.iter().filter(|story| story.is_busy).collect();
     if busy.is_empty() {

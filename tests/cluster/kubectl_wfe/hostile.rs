@@ -1,4 +1,5 @@
-//! Texts that a tenant chose to deceive whoever looks: no subcommand lets a terminal obey one, or makes a line of one.
+//! Texts that a tenant chose in order to deceive readers. In the output of no subcommand may a terminal obey them, or
+//! show them as separate lines.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
@@ -12,14 +13,15 @@ use crate::expect::condition;
 use crate::history::past::{running, time, write};
 use crate::schedules::{await_schedule, create};
 
-/// Clears the screen in seven bits and in eight, goes up, makes a line, turns the rest round, hides a character.
+/// Clears the screen with seven-bit and eight-bit sequences, moves up, breaks the line, reverses the text direction,
+/// and hides a character.
 const HOSTILE: &str = "a\u{1b}[2Jb\u{9b}1Ac\r\nFORGED d\u{202e}e\u{2066}f\u{200b}g\u{7}\u{7f}";
-/// What a person sees in its place.
+/// What a person sees instead.
 const SHOWN: &str = r"a\u{1b}[2Jb\u{9b}1Ac\r\nFORGED d\u{202e}e\u{2066}f\u{200b}g\u{7}\u{7f}";
-/// As JSON has it.
+/// The same in JSON.
 const IN_JSON: &str = r"\u001b[2Jb\u009b1Ac\r\nFORGED d\u202e";
 
-/// Runs the tool, and returns what it said: nothing of it may do harm.
+/// Runs the tool and returns its output, none of which may do harm.
 async fn says(caller: &Caller<'_>, words: &[&str]) -> Result<String> {
     let (stdout, stderr) = outputs(caller.command(words)?, &[0, 1, 2]).await?;
     let said = format!("{stdout}\n{stderr}");

@@ -1,4 +1,4 @@
-//! The answer is that of the operator which is there: with its values, where it looks, and only where one leads.
+//! The tool answers as the present operator would: with its settings, in its namespaces, and only if a replica leads.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
@@ -64,13 +64,13 @@ async fn nothing_runs_where_nobody_leads_or_looks() -> Result<()> {
     lease(&world, "", &long_ago).await?;
     has(&jo.says(1, &EXPLAIN).await?, &["would wait, NoOperator: no operator leads: nobody holds the Lease"]);
 
-    // As somebody whose context is another namespace than the one that is watched.
+    // The caller's context has another namespace than the watched one.
     super::somebody_leads(&world).await?;
     let elsewhere = [&EXPLAIN[..], &["--namespace", "default"]].concat();
     let alone = format!("the operator watches the namespace {} alone", world.namespace());
     has(&jo.says(1, &elsewhere).await?, &["a new execution on node/n: would wait, NoOperator", &alone]);
 
-    // One that nobody has decided on yet is known itself.
+    // The undecided execution itself counts as known.
     world.wfe("asks").target("node/n").create().await?;
     let said = jo.says(0, &["explain", "asks"]).await?;
     assert!(!said.contains("no WorkflowExecution on it is known"), "{said}");

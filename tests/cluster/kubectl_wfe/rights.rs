@@ -1,4 +1,4 @@
-//! The roles for people give what the tool needs, and nothing else.
+//! The roles for people grant exactly what the tool needs.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -20,7 +20,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
         let kubeconfig = world.person(&format!("explainer-{nth}"), &["wfe-explain"], Some(right)).await?;
         let explainer = Caller { world: &world, kubeconfig };
         if right.resource == "workflowschedules" {
-            // Executions are explained without them.
+            // Executions can be explained without schedules.
             has(&explainer.says(1, &EXPLAIN).await?, &["would be skipped, PreviousExecutionFailed"]);
             let words = ["schedule", "explain", "nightly"];
             has(&explainer.says(2, &words).await?, &["resource \"workflowschedules\"", "wfe-explain"]);
@@ -28,7 +28,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
             let said = explainer.says(1, &EXPLAIN).await?;
             has(&said, &["would be skipped, PreviousExecutionFailed", "as you may not get all of them", "wfe-explain"]);
         } else if right.verb == "get" {
-            // What the operator has in force can be assumed, and is said to be.
+            // Without this permission the tool assumes the operator's settings, and says so.
             let said = explainer.says(1, &EXPLAIN).await?;
             let role = format!("the Role wfe-explain of {} gives the right", world.system_namespace());
             has(&said, &["would be skipped, PreviousExecutionFailed", "as you may not get the", &role]);
@@ -52,7 +52,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     has(&said, &["may not clear this WorkflowExecution", right, "nothing was written", "wfe-clear"]);
     assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], Value::Null);
 
-    // In another's name only who may impersonate, and nobody writes another's name.
+    // Acting as another user requires permission to impersonate. No option sets another name.
     let jo = Caller::new(&world, "jo", &ROLES).await?;
     let as_another = [&CLEAR[..], &["--as", "ann@example.com"]].concat();
     has(&jo.says(2, &as_another).await?, &["cannot impersonate", "leave --as out"]);

@@ -1,4 +1,4 @@
-//! `kubectl wfe schedule`, as people use it who have the shipped roles, beside a real operator.
+//! `kubectl wfe schedule` for people with the shipped roles, beside a real operator.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl<'w> Person<'w> {
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
 
-    /// Runs `kubectl wfe schedule`, which must end with this code, and returns what it said.
+    /// Runs `kubectl wfe schedule`, which must end with this code, and returns its output.
     async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
         command.arg("schedule").args(words).args(["--namespace", self.world.namespace()]);
@@ -92,7 +92,7 @@ async fn what_is_suspended_is_shown_and_resumed() -> Result<()> {
     world.close().await
 }
 
-/// No operator runs here: the status is as one would have written it, and stays so.
+/// No operator runs here: the status stays as this test writes it.
 #[tokio::test]
 async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> Result<()> {
     let world = World::new("plugin-resume").await?;
@@ -128,7 +128,7 @@ async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> R
     world.close().await
 }
 
-/// A file is explained before it is created, beside what is there.
+/// A file is explained before its creation, together with existing schedules.
 #[tokio::test]
 async fn a_file_is_explained() -> Result<()> {
     let world = World::new("plugin-file").await?;
@@ -155,7 +155,7 @@ async fn a_file_is_explained() -> Result<()> {
     world.close().await
 }
 
-/// What has changed since it was read is not written to.
+/// The tool does not write to a schedule that has changed since it read it.
 #[tokio::test]
 async fn a_change_in_between_is_told_and_nothing_is_written() -> Result<()> {
     let world = World::new("plugin-conflict").await?;

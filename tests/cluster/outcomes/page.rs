@@ -1,4 +1,4 @@
-//! The reference page: what was seen, in a table.
+//! The reference page: a table of the results.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn path() -> PathBuf {
     repository().join("docs/reference/outcomes.md")
 }
 
-/// Writes the page where that is asked for, and else compares it.
+/// Writes the page if that is requested, and otherwise compares it.
 pub(super) fn write_or_compare(current: &Version, oldest: &Version) -> Result<()> {
     let page = page(current, oldest);
     if std::env::var_os("WFE_WRITE_OUTCOMES").is_some_and(|value| value == "1") {
@@ -95,7 +95,7 @@ Times are left out, since they differ.
     text
 }
 
-/// The line of the table.
+/// The table row of an outcome.
 fn line(seen: &Seen) -> String {
     let execution = match (seen.phase.as_str(), seen.executed) {
         ("Failed", true) => format!("Failed: {}, execution failure", seen.reason),
@@ -121,7 +121,7 @@ fn line(seen: &Seen) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// The line of the list of summaries.
+/// The item of an outcome in the list of summaries.
 fn summary(seen: &Seen) -> Option<String> {
     (!seen.summary.is_empty()).then(|| format!("- `{}`: {}", seen.play, escaped(&seen.summary)))
 }

@@ -1,4 +1,4 @@
-//! What section 9 wants an execution to say of an outcome.
+//! The status that section 9 requires for an outcome.
 
 use wfe_api::FailureReason;
 use wfe_testkit::Tekton;
@@ -24,27 +24,27 @@ impl Started {
     }
 }
 
-/// One outcome and what is expected of it.
+/// One outcome and its expected status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     /// The name of the outcome.
     pub(super) play: &'static str,
-    /// Whether it takes seconds only, and is played always.
+    /// Whether the outcome takes only seconds, and is always played.
     pub(super) quick: bool,
-    /// The operator's `--start-deadline`, where the outcome waits for that.
+    /// The operator's `--start-deadline`, if the outcome waits for it.
     pub(super) start_deadline: Option<&'static str>,
     started: Started,
-    /// The reason of the failure; none where it is Completed.
+    /// The reason of the failure, or none for Completed.
     reason: Option<FailureReason>,
     task: (&'static str, i64),
     step: Option<&'static str>,
     exit: Option<i64>,
     event: Option<&'static str>,
-    /// What differs with the oldest Tekton, which has fewer words.
+    /// The changes of the row with the oldest Tekton, which has fewer words.
     oldest: Option<fn(Self) -> Self>,
 }
 
-/// A row whose execution is Completed after something has run.
+/// A row whose execution is Completed after something ran.
 pub(super) const fn completed(play: &'static str) -> Row {
     Row {
         play,
@@ -66,7 +66,7 @@ pub(super) const fn failed(play: &'static str, reason: FailureReason, started: S
 }
 
 impl Row {
-    /// The same, played always.
+    /// The same row, but always played.
     pub(super) const fn quick(self) -> Self {
         Self { quick: true, ..self }
     }
@@ -75,7 +75,7 @@ impl Row {
         Self { started, ..self }
     }
 
-    /// Which task of the pipeline failed, and its place.
+    /// The failed task of the pipeline, and its index.
     pub(super) const fn task(self, name: &'static str, index: i64) -> Self {
         Self { task: (name, index), ..self }
     }
@@ -88,17 +88,17 @@ impl Row {
         Self { exit: Some(code), ..self }
     }
 
-    /// An event that must be told.
+    /// An event that the operator must write.
     pub(super) const fn event(self, reason: &'static str) -> Self {
         Self { event: Some(reason), ..self }
     }
 
-    /// With this reason.
+    /// The same row with this reason.
     pub(super) const fn because(self, reason: FailureReason) -> Self {
         Self { reason: Some(reason), ..self }
     }
 
-    /// Changes what is expected with the oldest Tekton.
+    /// Changes the expectation for the oldest Tekton.
     pub(super) const fn on_oldest(self, change: fn(Self) -> Self) -> Self {
         Self { oldest: Some(change), ..self }
     }
@@ -111,12 +111,12 @@ impl Row {
         }
     }
 
-    /// It ends because nothing starts in time.
+    /// The execution ends because nothing starts before this deadline.
     pub(super) const fn by_start_deadline(self, deadline: &'static str) -> Self {
         Self { start_deadline: Some(deadline), ..self }
     }
 
-    /// Returns where what was seen is not as expected.
+    /// Returns the differences between the results and the expectation.
     pub(super) fn differences(&self, seen: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         let mut same = |what: &str, seen: String, expected: String| {

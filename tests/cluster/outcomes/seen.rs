@@ -1,4 +1,4 @@
-//! What was seen of one outcome: in Tekton's objects, and in the execution.
+//! The results of one outcome: in Tekton's objects, and in the execution.
 
 use serde_json::Value;
 use wfe_testkit::{Change, Observed, World};
@@ -11,16 +11,16 @@ use crate::expect::{condition, text};
 /// A limit of the specification, in characters.
 const SUMMARY: usize = 1000;
 
-/// What was seen.
+/// The results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     /// The outcome.
     pub(super) play: &'static str,
-    /// What happened in it.
+    /// What happens in this outcome.
     pub(super) about: &'static str,
     /// The reason of the PipelineRun.
     pub(super) run: String,
-    /// The reasons of its tasks, the first made first.
+    /// The reasons of its tasks, in the order of their creation.
     pub(super) tasks: String,
     /// The condition `Started`: status and reason.
     pub(super) started: String,
@@ -38,11 +38,11 @@ pub(super) struct Seen {
     pub(super) step: Option<String>,
     /// `failureDetails.exitCode`.
     pub(super) exit: Option<i64>,
-    /// `failureDetails.naturalLanguageSummary`, without what differs each time.
+    /// `failureDetails.naturalLanguageSummary`, without the parts that change with every run.
     pub(super) summary: String,
     /// The reasons of the events about the execution.
     pub(super) events: Vec<String>,
-    /// What must not be so, whatever the outcome.
+    /// Violations of the rules for every outcome.
     pub(super) broken: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Seen {
     }
 }
 
-/// What every execution that has ended must be like.
+/// Checks the rules for every ended execution.
 fn broken(wfe: &Value) -> Vec<String> {
     let (status, details) = (&wfe["status"], &wfe["status"]["failureDetails"]);
     let mut broken = Vec::new();
@@ -98,7 +98,7 @@ fn broken(wfe: &Value) -> Vec<String> {
     broken
 }
 
-/// Returns the last states of the objects of a kind, in the order in which they were made, and whether they are gone.
+/// Returns the last states of the objects of these kinds, in the order of their creation, and whether they are gone.
 fn last_states<'a>(changes: &'a [Observed], kinds: &[&str]) -> Vec<(&'a Value, bool)> {
     let mut last: Vec<(&Value, bool)> = Vec::new();
     for change in changes.iter().filter(|change| kinds.contains(&change.kind.as_str())) {
@@ -112,7 +112,7 @@ fn last_states<'a>(changes: &'a [Observed], kinds: &[&str]) -> Vec<(&'a Value, b
     last
 }
 
-/// The reason of an object's condition, and that it is gone.
+/// The reason of an object's condition, with a note if the object is gone.
 fn reason((object, gone): (&Value, bool)) -> String {
     let reason = text(&object["status"]["conditions"][0]["reason"]);
     let reason = if reason.is_empty() { "none" } else { reason };
@@ -140,7 +140,7 @@ fn timeless(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find(|one: char| one.is_ascii_digit()) {
-        // A word that only contains a digit is a name.
+        // A word with letters before its digits is a name.
         let inside = rest[..start].chars().next_back().is_some_and(belongs);
         let end = rest[start..].find(|one| !belongs(one)).map_or(rest.len(), |length| start + length);
         let word = rest[start..end].trim_end_matches(['.', ':']);

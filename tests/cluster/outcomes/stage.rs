@@ -1,4 +1,4 @@
-//! Plays one outcome through an operator of its own.
+//! Plays one outcome through its own operator.
 
 use anyhow::{Context as _, Result};
 use kube::api::DeleteParams;
@@ -15,10 +15,10 @@ pub(super) const RUN: &str = "wfe-ac45b7d6911e97a5-1";
 const TARGET: &str = "node/worker-node-1";
 /// A parameter of all plays.
 pub(super) const TOKEN: &str = "TOKEN";
-/// The value of that parameter, which must never be told.
+/// The value of that parameter, which no object may reveal.
 pub(super) const SECRET: &str = "s3cr3t-value-of-a-parameter";
 
-/// Plays an outcome and returns what was seen.
+/// Plays an outcome and returns the results.
 pub(super) async fn play(control_plane: &ControlPlane, row: &Row, play: &Play) -> Result<Seen> {
     let world = World::on(control_plane, play.name).await?;
     let image = play.prepare(&world).await?;
@@ -39,7 +39,7 @@ pub(super) async fn play(control_plane: &ControlPlane, row: &Row, play: &Play) -
     play.perform(&world, RUN).await?;
     world.await_terminal(play.name).await?;
     if play.end == End::Leaves {
-        // What is left of the run does not go by itself.
+        // The remains of the run do not end by themselves.
         world
             .api(&look::pods(), &world.execution_namespace())
             .delete_collection(&DeleteParams::default(), &kube::api::ListParams::default())

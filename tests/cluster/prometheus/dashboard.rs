@@ -15,13 +15,13 @@ pub(super) struct Row {
 /// A panel of the dashboard.
 pub(super) struct Panel {
     pub(super) title: String,
-    /// Grafana's name of its unit.
+    /// Grafana's name of the unit.
     pub(super) unit: String,
-    /// Each with the words of its legend.
+    /// Each query with the text of its legend.
     pub(super) queries: Vec<(String, String)>,
 }
 
-/// Reads the shipped dashboard. In its queries, the variables have the values that Grafana would give them.
+/// Reads the shipped dashboard. The variables in its queries have the values that Grafana would insert.
 pub(super) fn read(namespace: &str, job: &str) -> Result<Vec<Row>> {
     let file = repository().join("deploy/chart/files/dashboard.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(file)?)?;

@@ -1,5 +1,4 @@
-//! What waits, what is paused and what drains: the gauges, and the alerts that read them, from the beginning to the
-//! end.
+//! The gauges for waiting, paused and draining executions, and the alerts that read them, from beginning to end.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Draws what the dashboard's queries return: one picture for each row, for docs/monitoring.md. Grafana draws it nicer.
+//! Plots the results of the dashboard's queries: one picture for each row, for docs/monitoring.md. Grafana's plots look
+//! better.
 
 use std::fmt::Write as _;
 
@@ -9,11 +10,11 @@ use wfe_testkit::{Prometheus, repository};
 use super::dashboard::{Panel, Row};
 use crate::expect::text;
 
-/// How much time the plots show.
+/// The time span of the plots.
 pub(super) const SECONDS: u64 = 180;
 const STEP: u64 = 4;
 const COLORS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b"];
-/// The data of one plot.
+/// The size of a plot's data area.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 185.0;
 
@@ -56,14 +57,15 @@ async fn lines(prometheus: &Prometheus, panel: &Panel) -> Result<Vec<Line>> {
             lines.push(Line { label: named(legend, &series["metric"]), points });
         }
     }
-    // What has most to show comes first, as there is no room for all.
+    // Lines with the highest peaks come first, because there is no room for all.
     let peak = |line: &Line| line.points.iter().map(|point| point.1).fold(0.0, f64::max);
     lines.sort_by(|left, right| peak(right).total_cmp(&peak(left)));
     lines.truncate(COLORS.len());
     Ok(lines)
 }
 
-/// Puts the labels of a series into its legend. What tells replicas of a test apart tells a reader nothing.
+/// Puts the labels of a series into its legend. The label that separates the replicas of a test means nothing to a
+/// reader.
 fn named(legend: &str, labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten().filter(|(name, _)| *name != "instance");
     let named =
@@ -128,7 +130,7 @@ fn plot(panel: &Panel, lines: &[Line]) -> String {
     svg
 }
 
-/// Writes a value with its unit, short.
+/// Formats a value with its unit, short.
 fn shown(value: f64, unit: &str) -> String {
     match unit {
         "bytes" => format!("{:.0} MB", value / 1e6),

@@ -1,4 +1,4 @@
-//! The commands of the runbooks, as they stand there.
+//! The commands of the runbooks, exactly as written.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ use wfe_testkit::{World, repository};
 use crate::expect::text;
 use crate::history::unusable;
 
-/// Those that look. What changes something, or reads the log of a pod, has nothing to act on here.
+/// Returns whether a command only reads. Commands that change something, or read the log of a pod, have no object here.
 fn looks(line: &str) -> bool {
     line.starts_with("kubectl get ") || line.starts_with("kubectl wfe explain ")
 }
@@ -49,7 +49,7 @@ async fn the_commands_of_the_runbooks_work_as_they_stand_there() -> Result<()> {
                 .env("WFE_EXECUTION_NAMESPACE", world.execution_namespace())
                 .env("WFE_OPERATOR_NAMESPACE", world.system_namespace());
             let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
-            // To say that it would not run is an answer too.
+            // A report that the execution would not run is a valid answer.
             let is_answer = output.status.code() == Some(1) && line.contains("explain");
             ensure!(
                 output.status.success() || is_answer,

@@ -1,5 +1,5 @@
-//! A real Prometheus that scrapes a real operator while executions succeed, fail and are skipped, and while a target is
-//! exhausted: what fires, and what the dashboard shows of it.
+//! A real Prometheus scrapes a real operator. Executions succeed, fail and are skipped meanwhile, and one target is
+//! exhausted. The test checks which alerts fire and what the dashboard shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use super::{JOB, dashboard, plots, rules_file, scrape};
 use crate::clearing::clear;
 use crate::expect::text;
 
-/// How long it goes on for the plots of the documentation.
+/// How long the story lasts for the plots of the documentation.
 const PLOTTED: Duration = Duration::from_secs(plots::SECONDS);
 const DATA_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The workflows of the story.
+/// The bundles of the story.
 struct Images {
     works: String,
     breaks: String,
@@ -33,7 +33,7 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
         breaks: world.push_pipeline("breaks", &Pipeline::new().task("apply", Outcome::Exit(1))).await?,
         missing: world.push_pipeline("missing", &Pipeline::new().task("apply", Outcome::ImagePull)).await?,
     };
-    // A target is left alone for a second after a failure, so that five in a row take some seconds.
+    // After a failure the target backs off for a second: five failures in a row take some seconds.
     let short = |flag| (flag, "1s");
     let flags = ["--base-cooldown-period", "--max-cooldown-period"].map(short);
     let operator = flags.into_iter().fold(world.operator(), |it, (flag, time)| it.arg(flag, time)).start().await?;
@@ -51,7 +51,7 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     let firing = prometheus
         .await_firing("what waits for a review", |it| it.contains_key("WorkflowExecutionManualReviewWaiting"))
         .await?;
-    // On a fast machine, the skips in between are many enough for a storm.
+    // On a fast machine the skips in between are enough for a storm.
     let expected = ["TargetExhausted", "ManualReviewWaiting", "BackoffStorm"];
     let others: Vec<&String> =
         firing.keys().filter(|name| !expected.contains(&name.trim_start_matches("WorkflowExecution"))).collect();
@@ -75,7 +75,7 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     world.close().await
 }
 
-/// Executions that succeed, that fail half way, and that are skipped for either, and rivals.
+/// Executions that succeed, that fail half way, that are skipped after either, and rivals.
 async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
     let create = async |name: &str, target: &str, workflow: &str, image: &str| {
         let (name, target) = (format!("{name}-{number}"), format!("node/{target}-{number}"));
@@ -94,14 +94,14 @@ async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
     for name in ["again", "after", "rival-a", "rival-b", "rival-c"] {
         ends(name).await?;
     }
-    // A person examines it a little later.
+    // A person examines the failure a little later.
     if let Some(earlier) = number.checked_sub(4).filter(|earlier| *earlier > 0) {
         clear(world, &format!("breaks-{earlier}"), "looked at it, all in order").await?;
     }
     Ok(())
 }
 
-/// Asks for a turn on one target until five executions have failed there, as their image cannot be pulled.
+/// Creates executions on one target until five have failed there, because their image cannot be pulled.
 async fn exhaust(world: &World, image: &str) -> Result<()> {
     let mut failures = 0;
     for ask in 0..500 {
@@ -133,12 +133,13 @@ fn queries(namespace: &str) -> Result<BTreeSet<String>> {
     let rules = std::fs::read_to_string(rules_file())?;
     let words = rules.split(|it: char| !(it.is_ascii_alphanumeric() || "_:".contains(it)));
     let named = words.filter(|word| word.starts_with("workflowexecution_") || word.starts_with("workflowexecution:"));
-    // The shipped policies are not in this cluster, so this operator does not look for them: see the module `policies`.
+    // The shipped policies are not in this cluster, and this operator does not check for them: see the module
+    // `policies`.
     let looked_at = named.filter(|word| *word != "workflowexecution_policy_missing");
     Ok(shown.chain(looked_at.map(str::to_owned)).collect())
 }
 
-/// Waits until each query has had data, and returns those that have had none after a while.
+/// Waits until each query has had data, and returns the queries without data after a while.
 async fn await_data(prometheus: &Prometheus, queries: BTreeSet<String>) -> Result<Vec<String>> {
     let deadline = Instant::now() + DATA_WITHIN;
     let is_number = |it: &Value| text(&it["value"][1]).parse::<f64>().is_ok_and(f64::is_finite);

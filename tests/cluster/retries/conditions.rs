@@ -1,4 +1,5 @@
-//! Conditions against the results of real runs: every variable, also of what failed, on both versions of Tekton.
+//! Conditions of retries against the results of real runs: every variable, also for failures, on both versions of
+//! Tekton.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -32,15 +33,15 @@ fn declaring(pipeline: Pipeline, names: &[&str]) -> Pipeline {
     pipeline.patch(|task| task["taskSpec"]["results"] = json!(declared))
 }
 
-/// A task that fails with this code and has results.
+/// Adds a task that fails with this code and has results.
 fn fails(pipeline: Pipeline, code: u8, of_it: &[(&str, &str)]) -> Pipeline {
     let pipeline = pipeline.task("call", Outcome::Exit(code)).lasting("100ms").saying(&results(of_it));
     let names: Vec<&str> = of_it.iter().map(|(name, _)| *name).collect();
     declaring(pipeline, &names)
 }
 
-/// Pushes a pipeline whose first task succeeds and whose second fails, each with results of its own. Those of the first
-/// are the results of the run.
+/// Pushes a pipeline whose first task succeeds and whose second fails, each with results of its own. The results of the
+/// first are the results of the run.
 async fn two_tasks(world: &World) -> Result<String> {
     let plan = Pipeline::new().task("plan", Outcome::Ok).lasting("100ms");
     let plan = declaring(plan.saying(&results(&[("ticket", "T-1"), ("statusCode", "200")])), &["ticket", "statusCode"]);
@@ -51,10 +52,11 @@ async fn two_tasks(world: &World) -> Result<String> {
     Ok(world.push_objects("two-tasks", &[pipeline]).await?.image)
 }
 
-/// A condition, and why there is no other attempt where it is `retryWhen` of one attempt: `Exhausted` where it holds.
+/// A condition, used as `retryWhen` of a single attempt, and the resulting reason against another attempt: `Exhausted`
+/// if it is true.
 type Row = (&'static str, &'static str);
 
-/// Of a step that exited with 75 and had results.
+/// For a step that exited with 75 and had results.
 const OF_A_STEP: [Row; 14] = [
     ("attempt == 1 && maxAttempts == 1", "Exhausted"),
     ("reason == 'Unknown' && error.contains('75')", "Exhausted"),
@@ -71,13 +73,13 @@ const OF_A_STEP: [Row; 14] = [
     ("data.absent == 1", "ConditionError"),
     ("int(result['state']) == 1", "ConditionError"),
 ];
-/// Of a step whose results are no JSON and no number.
+/// For a step whose results are neither JSON nor a number.
 const OF_ODD_RESULTS: [Row; 3] = [
     ("data == 'not JSON' && statusCode == 404", "Exhausted"),
     ("data.field == 1", "ConditionError"),
     ("result['status_code'] == '404\\n'", "Exhausted"),
 ];
-/// Of a task that never got its image.
+/// For a task that never got its image.
 const OF_NOTHING: [Row; 3] = [
     ("reason == 'ImagePullBackOff' && exitCode == -1 && !wasExecutionFailure && nodeId == 'apply'", "Exhausted"),
     ("statusCode == 0 && data == null && size(result) == 0", "Exhausted"),
@@ -119,7 +121,7 @@ async fn ask(world: &World, name: String, bundle: &str, policy: Value, stop: &st
     Ok(())
 }
 
-/// The variables of a second attempt are its own.
+/// A second attempt has its own variables.
 async fn again(world: &World, step: &str) -> Result<()> {
     let policy = json!({
         "maxAttempts": 4,

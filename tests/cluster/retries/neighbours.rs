@@ -1,5 +1,6 @@
-//! Two operators of different namespaces that share an execution namespace: neither sees the executions of the other. A
-//! finished run says nothing of a next attempt, so that each reads live whether its owner still holds the target.
+//! Two operators of different namespaces share an execution namespace. Neither sees the executions of the other. A
+//! finished run does not show whether another attempt follows, so each operator reads live whether the owner still
+//! holds the target.
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
@@ -26,7 +27,7 @@ async fn close(here: World, there: World, recording: Recording) -> Result<()> {
     here.close().await
 }
 
-/// Makes an execution for a target of its own whose first attempt has failed, and waits until that is on record.
+/// Creates an execution on its own target, and waits until the failure of its first attempt is recorded.
 async fn waits(world: &World, name: &str, bundle: &str, policy: &Value) -> Result<Value> {
     with_retry(world.wfe(name).target(&target_of(name)).image(bundle), policy).create().await?;
     end(world, name, 1, Outcome::ImagePull).await?;
@@ -37,7 +38,7 @@ fn target_of(holder: &str) -> String {
     format!("node/{holder}")
 }
 
-/// Makes a rival for the target of an execution, and checks that it is skipped for that one.
+/// Creates a rival on the target of an execution, and checks that it is skipped because of that execution.
 async fn is_skipped(world: &World, rival: &str, holder: &Value) -> Result<Value> {
     let target = text(&holder["spec"]["targetResource"]);
     world.wfe(rival).target(target).workflow(rival).create().await?;
@@ -51,7 +52,7 @@ async fn is_skipped(world: &World, rival: &str, holder: &Value) -> Result<Value>
     Ok(skipped)
 }
 
-/// Checks that an execution runs on the target of one that has ended.
+/// Checks that a new execution runs on the target of an ended one.
 async fn runs_next(world: &World, name: &str, holder: &str, bundle: &str) -> Result<()> {
     world.wfe(name).target(&target_of(holder)).workflow(name).image(bundle).create().await?;
     let done = world.await_terminal(name).await?;
@@ -59,7 +60,7 @@ async fn runs_next(world: &World, name: &str, holder: &str, bundle: &str) -> Res
     Ok(())
 }
 
-/// Returns how often the operator of one world has read an execution of the other by its name.
+/// Returns how often the operator of one world has read an execution of the other by name.
 async fn reads(reader: &World, holder: &Value) -> Result<usize> {
     let (namespace, name) = (text(&holder["metadata"]["namespace"]), text(&holder["metadata"]["name"]));
     let requests = reader.audit().await?;
@@ -77,7 +78,7 @@ async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
     let (bundle, short) = (undecided(&here).await?, short(&here).await?);
     let _first = here.operator().start().await?;
     let _second = there.operator().start().await?;
-    // The pause of its namespace holds the second attempt back, as long as the test wants it.
+    // The pause of its namespace delays the second attempt as long as the test needs.
     with_retry(here.wfe("holder").target(&target_of("holder")).image(&bundle), &json!(3)).create().await?;
     here.await_phase("holder", "Running").await?;
     pause(&here, json!("change freeze")).await?;
@@ -89,7 +90,7 @@ async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
     for words in ["waits for attempt 2 of 3, which begins at ", text(&attempts(&holder)[1]["notBefore"])] {
         assert!(told.contains(words), "{words}: {rival:#}");
     }
-    // Once to know where it stands, and once more before the skip was written.
+    // Once to learn its state, and once more before the skip was written.
     let read = reads(&there, &holder).await?;
     assert!(read >= 2, "read {read} times");
     assert_eq!(here.runs().await?.len(), 1, "a rival that is skipped makes no run here");
@@ -114,7 +115,7 @@ async fn a_rival_that_comes_while_the_next_attempt_begins_never_runs_beside_it()
     close(here, there, recording).await
 }
 
-/// Two rivals come at some moment of a wait of a second: before, while and after the next run is made.
+/// Two rivals arrive at some moment during a wait of a second: before, while and after the next run is created.
 async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) -> Result<()> {
     let name = format!("holder-{n}");
     let (home, away) = if n.is_multiple_of(2) { (here, there) } else { (there, here) };
@@ -123,7 +124,7 @@ async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) 
         is_skipped(away, &format!("rival-{n}-{number}"), &holder).await?;
         end(home, &name, number, Outcome::ImagePull).await?;
         holder = await_wait(home, &name, usize::try_from(number)? + 1).await?;
-        // Its run may be made already.
+        // The next run may already exist.
         is_skipped(home, &format!("home-{n}-{number}"), &holder).await?;
     }
     end(home, &name, 4, Outcome::Ok).await?;

@@ -1,4 +1,4 @@
-//! The writes and the events of an execution that fails three times: each once, in this order.
+//! The writes and events of an execution that fails three times: each occurs once, in this order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,19 +11,19 @@ use super::{RETRYING, attempts, with_retry};
 use crate::expect::{condition, text};
 use crate::faults::judge::History;
 
-/// Pushes a pipeline of one task that always fails.
+/// Pushes a pipeline with one task that always fails.
 async fn exits(world: &World) -> Result<String> {
     world.push_pipeline("exits", &Pipeline::new().task("apply", Outcome::Exit(1)).lasting("100ms")).await
 }
 
-/// Prepares an execution of three attempts, all of which fail.
+/// Prepares an execution with three attempts, all of which fail.
 fn hopeless(world: &World, name: &str, bundle: &str) -> WfeBuilder {
     let policy = json!({"initialDelay": "1s", "maxDelay": "1s", "retryExecutionFailures": true});
     with_retry(world.wfe(name).target(&format!("node/{name}")).image(bundle), &policy)
 }
 
-/// Names what a write is in the life of an execution, such as `retry 1`: the end of attempt 1 is recorded, and there is
-/// a second. The number is that of the attempt.
+/// Returns the role of a write in the life of an execution, with the number of the attempt. `retry 1`, for example,
+/// records the end of attempt 1 when a second one follows.
 fn sign(request: &Request) -> String {
     let number = || request.name.rsplit('-').next().unwrap_or_default();
     let status = &request.body["status"];
@@ -43,7 +43,7 @@ fn sign(request: &Request) -> String {
     }
 }
 
-/// The writes of such a life, in their order, but for the events.
+/// The writes of such a life in order, without the events.
 const STEPS: [&str; 12] = [
     "create 1",
     "commit 1",
@@ -58,7 +58,7 @@ const STEPS: [&str; 12] = [
     "release 3",
     "Failed",
 ];
-/// The events, each with the step that it tells of.
+/// The events, each with the step that it reports.
 const EVENTS: [(&str, &str); 11] = [
     ("pipelineruncreated", "commit 1"),
     ("attemptfailed.1", "retry 1"),
@@ -78,7 +78,7 @@ fn writes() -> Vec<String> {
     STEPS.iter().copied().chain(EVENTS.iter().map(|(event, _)| *event)).map(str::to_owned).collect()
 }
 
-/// Fails unless an execution had its three attempts with its waits, each with one run.
+/// Fails unless an execution had three attempts with their waits, each with one run.
 fn check(history: &History, wfe: &Value) {
     assert_eq!(condition(wfe, RETRYING), "False Exhausted", "{wfe:#}");
     let delays: Vec<&str> = attempts(wfe).iter().map(|attempt| text(&attempt["delay"])).collect();
@@ -88,7 +88,7 @@ fn check(history: &History, wfe: &Value) {
     assert_eq!(history.created_for(wfe), 3, "{wfe:#}");
 }
 
-/// Judges what was recorded, all of it about such executions. That no wait changed is among what the auditor judges.
+/// Judges a recording that contains only such executions. The auditor checks that no wait changed.
 async fn check_all<'a>(
     world: &World,
     recording: Recording,

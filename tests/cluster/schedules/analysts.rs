@@ -1,4 +1,4 @@
-//! Analysts as `config/samples` ships them, with their own scripts, and an analyst that never ends (section 13.3).
+//! The analysts of `config/samples` with their own scripts, and an analyst that never ends (section 13.3).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,8 +17,8 @@ use crate::audited::audited;
 use crate::expect::{condition, text};
 use crate::faults::all;
 
-/// How a model is asked: whatever it is given is kept, and what it answers is on file. It reads all of its input, as a
-/// program does that posts it.
+/// A replacement for curl that plays a model: it keeps its input and returns the answer from a file. It reads all of
+/// its input, like a program that posts it.
 const CURL: &str = r#"#!/bin/sh
 set -eu
 here=$(dirname "$0")
@@ -30,14 +30,14 @@ while [ $# -gt 0 ]; do
 done
 "#;
 
-/// An analyst of the samples, and a place where its script runs.
+/// An analyst of the samples, and a directory for its script.
 struct Sample {
     pipeline: Value,
     place: PathBuf,
 }
 
 impl Sample {
-    /// Reads a sample. Its pod is held until its script has run here.
+    /// Reads a sample. Its pod is held until the test has run its script.
     fn read(world: &World, file: &str) -> Result<Self> {
         let mut objects = manifests::read(&repository().join("config/samples").join(file))?;
         let mut pipeline = objects.pop().filter(|_| objects.is_empty()).with_context(|| format!("{file}: not one"))?;
@@ -64,7 +64,7 @@ impl Sample {
         self.place.join(name)
     }
 
-    /// Lets a model answer this.
+    /// Sets the answer of the model.
     fn answers(&self, answer: &str) -> Result<()> {
         fs::write(self.file("answer"), answer)?;
         fs::write(self.file("curl"), CURL)?;
@@ -72,13 +72,13 @@ impl Sample {
         Ok(())
     }
 
-    /// Runs the script of its step with this evidence, as Tekton would. Returns its exit code and its result.
+    /// Runs the script of its step with this evidence, as Tekton would. Returns the exit code and the result.
     async fn run(&self, evidence: &str) -> Result<(i32, String)> {
         let step = &self.pipeline["spec"]["tasks"][0]["taskSpec"]["steps"][0];
         let verdict = self.file("verdict");
         fs::write(&verdict, "")?;
         let script = text(&step["script"]).replace("$(results.verdict.path)", &verdict.to_string_lossy());
-        // A path of the step's own file system.
+        // A path in the step's own file system.
         let script = script.replace("/tmp/answer", &self.file("answered").to_string_lossy());
         ensure!(!script.contains("$(params."), "text of others would be part of the program");
         let mut command = Command::new("sh");
@@ -93,7 +93,7 @@ impl Sample {
         Ok((code, fs::read_to_string(&verdict)?))
     }
 
-    /// Puts in what Tekton would: `$(params.NAME)`.
+    /// Inserts the parameters as Tekton would: `$(params.NAME)`.
     fn value(&self, value: &str, evidence: &str) -> Result<String> {
         let name = value.strip_prefix("$(params.").and_then(|rest| rest.strip_suffix(')')).context("no parameter")?;
         if name == "EVIDENCE" {
@@ -104,7 +104,7 @@ impl Sample {
         default.with_context(|| format!("no parameter {name}"))
     }
 
-    /// Waits for the analyst of a schedule, runs its script with the evidence that it was given, and ends its pod so.
+    /// Waits for the analyst of a schedule, runs its script with its evidence, and ends its pod with that result.
     /// Returns the evidence.
     async fn plays(&self, world: &World, schedule: &str) -> Result<Value> {
         let named = |it: &Value| it["status"]["triage"]["run"]["name"].is_string();
@@ -127,7 +127,7 @@ impl Sample {
     }
 }
 
-/// Reads what the model was asked, one word of the command line a line, and with what.
+/// Returns the command line of the request to the model, one word a line, and its body.
 fn asked(place: &Path) -> Result<(Vec<String>, Value)> {
     let words = fs::read_to_string(place.join("asked"))?;
     let body = serde_json::from_str(&fs::read_to_string(place.join("body"))?)?;
@@ -148,7 +148,7 @@ async fn the_verdict_of_a_model_is_read_by_the_shipped_pipeline_validated_and_ap
     for (name, answer, state, said) in [
         ("files", good.to_string(), "Filed", "ask the owner"),
         ("chats", "Certainly! Here is the verdict.".to_owned(), "Failed", "is no JSON"),
-        // The script refuses it: Tekton would cut it.
+        // The script refuses an answer that Tekton would truncate.
         ("babbles", long.to_string(), "Failed", "ended without a verdict"),
         ("obeys", talked_into.to_string(), "Noted", "parameters.LEVEL: is not in"),
     ] {
@@ -177,7 +177,7 @@ async fn the_shipped_script_reads_exit_codes_and_adjusts_what_its_schedule_lists
     let recording = world.record_all().await?;
     let sample = Sample::read(&world, "pipeline-triage-shell.yaml")?;
     let image = sample.push(&world, "shell").await?;
-    // The schedule that is shipped beside it, but for the plan and what it runs.
+    // The schedule that is shipped with the sample. Only its plan and its workflow differ.
     let path = repository().join("config/samples/nightly-disk-cleanup-triage.yaml");
     let shipped = manifests::read(&path)?.pop().context("no schedule")?;
     let _operator = world.operator().start().await?;
@@ -225,7 +225,7 @@ async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanw
     assert_eq!(wait_after_end(&analysing)?, TimeDelta::hours(2), "{analysing:#}");
     let run = text(&analysing["status"]["triage"]["run"]["name"]);
     world.await_running_step().await?;
-    // The schedule does not wait for it: the next failure counts while it hangs.
+    // The schedule does not wait for the analyst: the next failure counts while it hangs.
     hurry(&world, "hangs").await?;
     let second = await_failures(&world, "hangs", 2).await?;
     assert_eq!(
@@ -243,7 +243,7 @@ async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanw
     assert_eq!(event["type"], "Warning", "{event:#}");
     let labels = [("analyst", "Pipeline"), ("state", "Failed")];
     operator.await_metrics("it is counted", |it| it.value("workflow_triage_total", &labels) >= 1.0).await?;
-    // It was the one shot of this failure, and of the cooldown.
+    // It was the only triage of this failure, and of the cooldown.
     hurry(&world, "hangs").await?;
     let third = await_failures(&world, "hangs", 3).await?;
     assert_eq!(wait_after_end(&third)?, TimeDelta::hours(8), "{third:#}");

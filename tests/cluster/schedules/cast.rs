@@ -1,5 +1,5 @@
-//! The people who write schedules, suspend them or advise on them, and who of them may do what. With everything that
-//! `config/base` installs, on the control plane of the other tests of policies.
+//! The users who write schedules, suspend them or advise on them, and what each may do. Everything that `config/base`
+//! installs is on the control plane of the other policy tests.
 
 use std::time::Duration;
 
@@ -32,8 +32,9 @@ pub(super) const ASKER: &str = "asker";
 /// May read and patch schedules.
 pub(super) const ADVISOR: &str = "advisor";
 
-/// A namespace on the control plane where everything is installed, a second one, and the four in their roles; and two
-/// who can do what the writer can, and have targets elsewhere: in the second namespace, and everywhere.
+/// A namespace on the control plane with everything installed, a second namespace, and the four users in their roles.
+/// Two more users have the writer's permissions and may also ask for targets in other namespaces: one in the second
+/// namespace, the other everywhere.
 pub(super) struct Cast {
     pub(super) schedules: Schedules,
     pub(super) other: String,
@@ -64,7 +65,7 @@ impl Cast {
             stage.grant(user, "executions", &may("workflowexecutions", &asks), Some(&namespace)).await?;
         }
         stage.grant(ADVISOR, "advice", &may("workflowschedules", &["get", "patch"]), Some(&namespace)).await?;
-        // What the shipped role gives, where it is bound.
+        // The permissions of the shipped role, where it is bound.
         let bind = async |user: &str, namespace| stage.bind(user, "wfe-target", "wfe-target", namespace).await;
         bind(&stage.neighbour, Some(&stage.other)).await?;
         bind(&stage.everywhere, None).await?;
@@ -82,7 +83,7 @@ impl Cast {
         &self.schedules.namespace
     }
 
-    /// Gives somebody a role of their own with one rule.
+    /// Gives a user their own role with one rule.
     pub(super) async fn grant(&self, user: &str, name: &str, may: &Value, namespace: Option<&str>) -> Result<()> {
         let name = format!("{user}-{name}");
         let role = json!({
@@ -110,12 +111,12 @@ impl Cast {
         Ok(())
     }
 
-    /// Waits until the authorizer knows of the right on targets.
+    /// Waits until the authorizer knows the permission on targets.
     async fn await_right(&self, user: &str, namespace: Option<&str>) -> Result<()> {
         self.await_virtual(user, "create workflowexecutions/target", namespace).await
     }
 
-    /// Waits until the authorizer lets somebody do this to a virtual subresource, such as `create x/y`.
+    /// Waits until the authorizer allows this operation on a virtual subresource, such as `create x/y`.
     pub(super) async fn await_virtual(&self, user: &str, right: &str, namespace: Option<&str>) -> Result<()> {
         let (verb, resource) = right.split_once(' ').context("no verb")?;
         let (resource, subresource) = resource.split_once('/').context("no subresource")?;
@@ -129,7 +130,7 @@ impl Cast {
         ask_until(IN_FORCE_WITHIN, &format!("{user} may {right} in {namespace:?}"), ask, is).await.map(drop)
     }
 
-    /// Waits until both policies refuse somebody in this namespace: then its roles are in force too.
+    /// Waits until both policies refuse a user in this namespace. The roles are in force by then, too.
     async fn await_policies(&self) -> Result<()> {
         let own = self.on("deployment/api")?;
         let ask = async || {
@@ -147,12 +148,12 @@ impl Cast {
         .map(drop)
     }
 
-    /// A schedule on an object of its own namespace.
+    /// A schedule for an object of its own namespace.
     pub(super) fn on(&self, object: &str) -> Result<Value> {
         but(good(), &[(TARGET, json!(format!("{}/{object}", self.namespace())))])
     }
 
-    /// Asks as somebody whether an execution with this reference would be created.
+    /// Tries to create an execution with this reference as this user, as a dry run.
     pub(super) async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
         let mut execution = good_request();
         execution["spec"]["remediationRequestRef"] = reference.clone();
@@ -162,7 +163,7 @@ impl Cast {
     }
 }
 
-/// The reference of an execution to what asked for it.
+/// The reference of an execution to its requester.
 pub(super) fn reference(kind: &str) -> Value {
     json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": kind, "name": "nightly", "uid": "1"})
 }

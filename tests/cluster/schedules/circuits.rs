@@ -1,4 +1,5 @@
-//! A failure that many targets share, on real Tekton: a circuit opens, holds, is probed and closes (section 13.5).
+//! A failure that many targets share, on real Tekton: a circuit opens, holds schedules, is probed and closes (section
+//! 13.5).
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,13 +14,13 @@ use crate::expect::{condition, text};
 use crate::history::short;
 use crate::kubectl_wfe::Caller;
 
-/// What the schedules of these tests fail with: the image of a step is nowhere.
+/// The fingerprint of the failures in these tests: the image of a step does not exist.
 const SHARED: &str = "ImagePullBackOff/registry/test.invalid";
-/// Each on a target of its own, with one workflow.
+/// Each schedule has its own target, and all have the same workflow.
 const FAILING: [&str; 4] = ["one", "two", "three", "four"];
-/// How long the first probe waits. Each further one waits twice as long.
+/// How long the first probe waits. Each later one waits twice as long.
 const BASE: TimeDelta = TimeDelta::seconds(6);
-/// `kubectl wfe` reads the `ConfigMap`, the auditor reads flags: both have the same.
+/// `kubectl wfe` reads the `ConfigMap`, and the auditor reads flags. Both get the same settings.
 const SETTINGS: [(&str, &str); 3] =
     [("outage-targets", "4"), ("base-cooldown-period", "6s"), ("max-cooldown-period", "1m")];
 
@@ -31,7 +32,7 @@ async fn start(world: &World) -> Result<Operator> {
     operator.start().await
 }
 
-/// Pushes the workflow that all of them run, as it is now.
+/// Pushes the current version of the workflow that all schedules run.
 async fn push(world: &World, outcome: Outcome) -> Result<String> {
     world.push_pipeline("shared", &Pipeline::new().task("apply", outcome).lasting("100ms")).await
 }
@@ -49,20 +50,20 @@ fn held_by_circuit(all: &Objects) -> Vec<String> {
     held.map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns what `kubectl wfe circuits` says of the one circuit that is open.
+/// Returns what `kubectl wfe circuits` reports about the only open circuit.
 async fn told(person: &Caller<'_>) -> Result<Value> {
     let told: Value = serde_json::from_str(&person.says(1, &["circuits", "-o", "json"]).await?)?;
     ensure!(told["circuits"].as_array().is_some_and(|all| all.len() == 1), "{told:#}");
     Ok(told["circuits"][0].clone())
 }
 
-/// Returns the events about circuits that have this reason.
+/// Returns the events about circuits with this reason.
 async fn events(world: &World, reason: &str) -> Result<Vec<Value>> {
     let all = world.events_in(&world.system_namespace()).await?;
     Ok(all.into_iter().filter(|event| event["reason"] == reason).collect())
 }
 
-/// Lets all but the last of them fail, each of which is analysed; then the last one, which opens the circuit.
+/// Lets all schedules but the last fail, each with a triage. Then the last one fails, which opens the circuit.
 async fn open(world: &World, operator: &Operator, bundle: &str) -> Result<()> {
     let spec = json!({"interval": "1h", "minInterval": "1s", "history": {"failed": 10}, "triage": {"after": 1}});
     let (last, first) = FAILING.split_last().context("none")?;
@@ -80,7 +81,7 @@ async fn open(world: &World, operator: &Operator, bundle: &str) -> Result<()> {
     operator.await_metrics("the circuit is open", is_open).await
 }
 
-/// Returns the children of all of them that were made after the circuit opened, up to its closing, in that order.
+/// Returns the creation times of all children between the opening and the closing of the circuit, in order.
 fn probed(all: &Objects, opened: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>> {
     let mut mine: Vec<_> = FAILING.iter().flat_map(|name| children(all, name)).collect();
     mine.sort_by_key(|wfe| text(&wfe["metadata"]["creationTimestamp"]).to_owned());
@@ -106,7 +107,7 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let opened = told(&person).await?;
     assert_eq!((&opened["fingerprint"], &opened["failed"]), (&json!(SHARED), &json!(4)), "{opened:#}");
 
-    // The failure that opened it counts for its schedule, and begins no triage for now.
+    // The failure that opened the circuit counts for its schedule, but starts no triage yet.
     let last = await_outcome(&world, "four", "Failed").await?;
     assert_eq!((&last["status"]["triage"], &last["status"]["failureCount"]), (&Value::Null, &json!(1)), "{last:#}");
     let suppressed = [("reason", "CircuitOpen")];
@@ -116,7 +117,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let explained = person.says(0, &["schedule", "explain", "four"]).await?;
     assert!(explained.contains(&format!("no triage while the circuit {SHARED} is open")), "{explained}");
 
-    // What has failed with it waits, but for one probe at a time. What has not runs, also where it will fail.
+    // Schedules whose last run failed with the fingerprint wait, except for one probe at a time. The others run, even
+    // if they will fail.
     for name in FAILING {
         hurry(&world, name).await?;
     }
@@ -136,7 +138,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let explained = person.says(1, &["schedule", "explain", &held[0]]).await?;
     assert!(explained.contains(&format!("circuit {SHARED} is open since")), "{explained}");
 
-    // A circuit holds no execution: not of another workflow on a target whose schedule it holds, nor of the same one.
+    // A circuit holds no execution that other clients create: neither of another workflow on a held schedule's target,
+    // nor of the same one.
     let target = format!("node/{}", held[0]);
     world.wfe("other-workflow").target(&target).workflow("other").image(&sound).create().await?;
     world.await_phase("other-workflow", "Completed").await?;
@@ -146,8 +149,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     assert_eq!((&details["fingerprint"], &details["sharedOutage"]), (&json!(SHARED), &json!(true)), "{details:#}");
     assert!(is_open(&operator.metrics().await?), "it is open all the time");
 
-    // The next process reads the same from what is kept, and tells nobody anew. No probe is under way: the next process
-    // could not see how that failed, and would not count it.
+    // The next process derives the same circuit from the stored objects, and announces nothing again. No probe may be
+    // in progress: the next process could not see its failure, and would not count it.
     let failed = probes(&operator.metrics().await?, "failed");
     operator.await_metrics("one more probe has failed", |metrics| probes(metrics, "failed") > failed).await?;
     operator.kill().await?;
@@ -165,7 +168,7 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     operator.await_metrics("a probe has closed the circuit", is_closed).await?;
     person.says(0, &["circuits"]).await?;
 
-    // Those whose probes failed are not due; the others run by themselves.
+    // Schedules whose probes failed are not due. The others run by themselves.
     let ended = super::schedules(&world).list(&kube::api::ListParams::default()).await?;
     for schedule in ended.items.iter().filter(|it| it.data["status"]["lastRun"]["fingerprint"] == SHARED) {
         let name = schedule.metadata.name.as_deref().unwrap_or_default();

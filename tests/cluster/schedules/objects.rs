@@ -1,4 +1,4 @@
-//! Two good schedules, and what is tried with them.
+//! Two valid schedules, and helpers to try changes.
 
 use anyhow::{Context as _, Result};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -10,7 +10,7 @@ use wfe_testkit::ControlPlane;
 
 use crate::admission::objects::{Namespaced, Refusal, refusal};
 
-/// A namespace of its own, and raw schedules in it.
+/// A separate namespace and untyped schedules in it.
 pub(super) struct Schedules {
     pub(super) control_plane: ControlPlane,
     pub(super) namespace: String,
@@ -19,12 +19,12 @@ pub(super) struct Schedules {
 }
 
 impl Schedules {
-    /// Creates the namespace on the control plane that all tests share.
+    /// Creates the namespace on the shared control plane.
     pub(super) async fn new() -> Result<Self> {
         Self::of(&Namespaced::new().await?).await
     }
 
-    /// Takes a namespace that is there.
+    /// Uses an existing namespace.
     pub(super) async fn of(namespaced: &Namespaced) -> Result<Self> {
         let (control_plane, namespace) = (namespaced.control_plane.clone(), namespaced.namespace.clone());
         let client = control_plane.client().await?;
@@ -32,17 +32,17 @@ impl Schedules {
         Ok(Self { control_plane, namespace, client, api })
     }
 
-    /// Asks whether `object` would be created; a field that nobody knows is refused too.
+    /// Tries to create `object` as a dry run. Unknown fields are refused too.
     pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
-        // The parameters for a creation lack this one.
+        // `PostParams` has no such parameter.
         *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Creates it, and returns its name.
+    /// Creates the object, and returns its name.
     pub(super) async fn create(&self, object: Value) -> Result<String> {
         let object = serde_json::from_value(object)?;
         Ok(self.api.create(&PostParams::default(), &object).await?.name_any())
@@ -54,12 +54,12 @@ impl Schedules {
         refusal(self.api.patch(name, &PatchParams::default(), &patch).await)
     }
 
-    /// Asks as somebody whether `object` would be created.
+    /// Tries to create `object` as this user, as a dry run.
     pub(super) async fn try_create_as(&self, user: &str, object: Value) -> Result<Refusal> {
         create_as(&self.client, user, &kind(), &self.namespace, &object).await
     }
 
-    /// Tries a merge patch of the status as somebody.
+    /// Tries a merge patch of the status as this user.
     pub(super) async fn patch_status_as(&self, user: &str, name: &str, status: &Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let patch = Patch::Merge(json!({"status": status}));
@@ -68,7 +68,7 @@ impl Schedules {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries a merge patch as somebody.
+    /// Tries a merge patch as this user.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let mut request = Request::new(url).patch(name, &PatchParams::default(), &Patch::Merge(patch))?;
@@ -81,7 +81,7 @@ fn kind() -> ApiResource {
     ApiResource::erase::<WorkflowSchedule>(&())
 }
 
-/// Asks as somebody whether an object of a kind would be created.
+/// Tries to create an object of a kind as this user, as a dry run.
 pub(super) async fn create_as(
     client: &Client,
     user: &str,
@@ -96,7 +96,7 @@ pub(super) async fn create_as(
     refusal(client.request::<DynamicObject>(request).await)
 }
 
-/// A good schedule by interval, with every field set that goes with one and may be set when it is created.
+/// A valid schedule by interval, with every field that fits and may be set at creation.
 pub(super) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -145,7 +145,7 @@ pub(super) fn good() -> Value {
     })
 }
 
-/// A good schedule by cron expression.
+/// A valid schedule by cron expression.
 pub(super) fn by_cron() -> Result<Value> {
     let adjustable = json!(["timeout", "parameters.READY_TIMEOUT"]);
     but(
@@ -159,8 +159,8 @@ pub(super) fn by_cron() -> Result<Value> {
     )
 }
 
-/// What an object becomes when these fields of its spec, by the names on the way to them, have these values; null
-/// removes one. A name without a field before it is below `spec`, one that begins with a slash below the object.
+/// Returns the object with these fields set; null removes a field. A field is named by its path below `spec`, or below
+/// the object if the path begins with a slash.
 pub(super) fn but(mut object: Value, changes: &[(&str, Value)]) -> Result<Value> {
     for (field, value) in changes {
         let pointer = if field.starts_with('/') { (*field).to_owned() } else { format!("/spec/{field}") };

@@ -1,4 +1,4 @@
-//! Which users may write a schedule, suspend one, and create its executions.
+//! Which users may write a schedule, suspend it, and create its executions.
 
 use anyhow::{Context as _, Result};
 use kube::api::ApiResource;
@@ -91,7 +91,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
         json!({"template": {"spec": {"retry": {"maxAttempts": 4}}}}),
         json!({"template": {"spec": {"retry": null}}}),
-        // Another account would be refused by the lists.
+        // The lists would refuse another account.
         json!({"template": {"spec": {"executionConfig": {"serviceAccountName": null}}}}),
     ];
     let mut failures = Vec::new();
@@ -116,7 +116,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
     report(&failures)
 }
 
-/// A right that is lost stops nothing, as with a `CronJob`; and nobody is kept from ending what it does.
+/// As with a `CronJob`, a lost permission stops no schedule. Users can always stop what a schedule does.
 #[tokio::test]
 async fn a_schedule_of_somebody_with_more_rights_can_be_suspended_and_not_changed() -> Result<()> {
     let stage = Cast::new().await?;
@@ -156,7 +156,7 @@ async fn nobody_but_the_operator_makes_the_execution_of_a_schedule() -> Result<(
         (WRITER, reference("WorkflowSchedule"), &[CHILD]),
         (ASKER, reference("RemediationRequest"), &[]),
         (ASKER, json!({"name": "nightly"}), &[]),
-        // By the role that config/base installs.
+        // The role that config/base installs allows it.
         (OPERATOR, reference("WorkflowSchedule"), &[]),
     ] {
         let answer = stage.forge(user, &reference).await?;
@@ -220,7 +220,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
             &[("triage/workflowRef/containerDigest", json!(null))],
             "spec.triage.workflowRef.containerDigest: is required by require-digest of",
         ),
-        // If there are several, the first.
+        // With several targets, the first one.
         (
             &[
                 ("triage/workflowRef/containerImage", json!("elsewhere.example/x:1")),
@@ -238,7 +238,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
         let refusal = schedules.try_create(but(good(), changes)?).await?;
         expect(&mut failures, words, &[WORKFLOW, words, &source], refusal);
     }
-    // A schedule that is older than a list can be suspended, and not be changed in anything else.
+    // A schedule that is older than a list can be suspended. No other field can be changed.
     let name = schedules.create(good()).await?;
     workflow::allow(&stage, json!({"service-accounts": "somebody"})).await?;
     for (spec, words) in [
@@ -288,7 +288,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Resu
     for retry in retry::good_policies().into_iter().chain([json!(null)]) {
         expect(&mut failures, &retry.to_string(), &[], stage.schedules.try_create(with(&retry)?).await?);
     }
-    // By a change too.
+    // The same for a change.
     let name = stage.schedules.create(good()).await?;
     let change = json!({"template": {"spec": {"retry": {"jitters": true}}}});
     let words = ["spec.template.spec.retry.jitters: is not known"];
@@ -304,8 +304,8 @@ async fn the_policies_fit_the_kinds() -> Result<()> {
     Ok(())
 }
 
-/// The operator's own right to make children is one that no resource stands for: a policy of its own refuses it.
-/// It counts for nobody all the same.
+/// A policy checks the operator's permission to create children, which belongs to no real resource. Its refusal does
+/// not count as a failure.
 #[tokio::test]
 async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()> {
     let world = World::new("no-child-right").await?;
@@ -334,7 +334,7 @@ async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()
     world.close().await
 }
 
-/// Puts the shipped policy of children into force in the namespace of a world, and waits until it is.
+/// Puts the shipped policy on children into force in the namespace of a world, and waits for it.
 async fn bind_child_policy(world: &World) -> Result<()> {
     let policy = manifests::read(&repository().join("config/admission/child_policy.yaml"))?;
     for object in &policy {

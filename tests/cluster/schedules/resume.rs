@@ -81,7 +81,8 @@ async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_a
     let own = format!("spec.resume.resumedBy: must be your own user name, {sre}");
     let outdated =
         format!("spec.resume.triage: must be {NOW}, which status.triage.of names now; read status.triage again");
-    let only = "spec.resume: may be set only while status.triage.state is Paused or Adjusted, or status.adjust is set; ";
+    let only =
+        "spec.resume: may be set only while status.triage.state is Paused or Adjusted, or status.adjust is set; ";
     let is = |what: &str| format!("{only}that of this schedule is {what}, so there is nothing to resume");
     let elsewhere = ["Analysing", "Noted", "Filed", "Failed", "Over"].map(|what| (what, is(what)));
     let none = format!("{only}this schedule has had no triage, so there is nothing to resume");

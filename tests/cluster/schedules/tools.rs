@@ -1,4 +1,4 @@
-//! What `kubectl` makes of the kind: it teaches, shows, and takes the samples.
+//! How `kubectl` handles the kind: it explains, prints, and accepts the samples.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};

@@ -1,6 +1,6 @@
-//! An operator before its CRD and a CRD before its operator: schedules wait, and nobody else does. And an operator of
-//! an earlier commit (`tests/upgrade/build`), which knows no schedules, where there are some. Only with
-//! `WFE_TEST_ALL=1`.
+//! An operator that starts before its CRD, and a CRD before its operator: schedules wait, and executions do not. Also
+//! an operator of an earlier commit (`tests/upgrade/build`), which does not know schedules, with existing schedules.
+//! Only with `WFE_TEST_ALL=1`.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it
     hurry(&world, "first").await?;
     await_outcome(&world, "first", "Completed").await?;
 
-    // And away again: the schedules are gone, their children and all others stay.
+    // The CRD is deleted: the schedules are gone, and all executions stay.
     control_plane.kubectl(&["delete", "crd", "workflowschedules.kubernaut.ai"]).await?;
     world.wfe("after").target("node/after").image(&bundle).create().await?;
     world.await_phase("after", "Completed").await?;
@@ -56,13 +56,13 @@ async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it
     world.close().await
 }
 
-/// Starts the operator of then, which knows nothing of leaders.
+/// Starts the earlier operator, which does not know leader election.
 async fn operator_of(world: &World, previous: &Path) -> Result<Operator> {
     let operator = world.operator().program(&previous.join("wfe-operator"));
     operator.without("--namespace").without("--leader-elect").start().await
 }
 
-/// The way back ends what runs and makes nothing, and the operator of now goes on where it was.
+/// After a downgrade running children end and none is created. The current operator then continues from there.
 #[tokio::test]
 async fn an_operator_without_schedules_ends_what_they_have_begun_and_leaves_them_alone() -> Result<()> {
     if !all() {
@@ -73,7 +73,7 @@ async fn an_operator_without_schedules_ends_what_they_have_begun_and_leaves_them
     let (works, held, broken) = (short(&world).await?, undecided(&world).await?, unpullable(&world).await?);
     let hourly = json!({"interval": "1h", "minInterval": "1s"});
 
-    // A CRD before its operator: nobody plans, and executions are as before.
+    // A CRD before its operator: no schedule is planned, and executions run as before.
     let operator = operator_of(&world, &previous).await?;
     for (name, bundle) in [("runs", &held), ("fails", &broken)] {
         create(&world, name, &format!("node/{name}"), bundle, &hourly).await?;

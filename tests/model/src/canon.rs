@@ -1,7 +1,7 @@
 //! One form for all states that have the same future.
 //!
-//! Three things are taken out: events that everybody has seen, runs that are gone and that nobody remembers, and which
-//! of the operators is which.
+//! Three things are removed: events that all operators have seen, deleted runs that nothing refers to, and the identity
+//! of the operators.
 
 use crate::cluster::{Awaited, Event};
 use crate::model::State;
@@ -10,7 +10,7 @@ use crate::operator::{Life, Operator};
 use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 
 impl State {
-    /// Brings the state into its one form.
+    /// Brings the state into that form.
     pub(crate) fn settle(&mut self) {
         self.cluster.forget();
         self.forget_events();
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Numbers the uids anew, without those that nothing names any more. Their order stays.
+    /// Renumbers the uids without those that nothing refers to. Their order stays.
     fn forget_runs(&mut self) {
         let mut used = vec![false; self.cluster.runs.len()];
         for (uid, created) in self.cluster.runs.iter().enumerate() {
@@ -60,7 +60,7 @@ impl State {
         self.each_uid(&mut |uid| uid.0 = places[usize::from(uid.0)]);
     }
 
-    /// Visits every uid of a run, wherever one is kept.
+    /// Visits every place that holds the uid of a run.
     fn each_uid(&mut self, visit: &mut impl FnMut(&mut RunUid)) {
         let cluster = &mut self.cluster;
         for created in &mut cluster.runs {

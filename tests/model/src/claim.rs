@@ -1,4 +1,4 @@
-//! What is claimed of the protocol (section 16, as far as one target can show it).
+//! The claims about the protocol (section 16, as far as one target can show them).
 
 use std::fmt;
 
@@ -7,38 +7,38 @@ use std::fmt;
 pub enum Claim {
     /// At most one released and unfinished run at any moment.
     OneAtATime,
-    /// Nothing is released while something of another run is left.
+    /// No run is released while something of another run is left.
     Drained,
-    /// At most one released run per attempt, and no more attempts than there may be.
+    /// At most one released run per attempt, and no more attempts than allowed.
     OneRunEach,
-    /// From an execution's first release to its end no other's run is released, unless somebody erased its run.
+    /// Between an execution's first release and its end no other's run is released, unless a user erased its run.
     Held,
     /// An execution whose record says that nothing ran never had a released run.
     NothingRan,
-    /// A skip names a run that held the target at some moment after the skipped execution was made.
+    /// A skip names a run that held the target at some moment after the skipped execution was created.
     TrueSkip,
-    /// The fact that a skip names holds when it is decided.
+    /// The fact that a skip names is true when the skip is decided.
     FreshSkip,
     /// A terminal phase is final.
     Final,
-    /// Only the run of an execution that is committed to it is released.
+    /// A run is released only if its execution is committed to it.
     Committed,
-    /// An execution commits to a run of its own.
+    /// An execution commits only to its own runs.
     Own,
-    /// Only a pending run is deleted, or a finished one whose owner is terminal or gone; only a run is cancelled whose
-    /// owner is gone or is to be cancelled.
+    /// A deleted run is pending, or is finished and its owner is terminal or gone. A cancelled run has an owner that is
+    /// gone or is to be cancelled.
     Kept,
     /// An execution that is committed to a run ends after that run.
     AfterItsRun,
-    /// An execution fails for a run that is gone only where somebody else has deleted that run.
+    /// An execution fails because its run is gone only if a user has deleted that run.
     NotLost,
-    /// When nothing can happen any more, every execution is terminal and no run is left unfinished. As the steps form
-    /// no cycle, every schedule comes to such an end.
+    /// When nothing more can happen, every execution is terminal and no run is unfinished. Every schedule comes to such
+    /// an end, because the steps form no cycle.
     Ends,
 }
 
 impl Claim {
-    /// All of them.
+    /// All claims.
     pub const ALL: [Self; 14] = [
         Self::OneAtATime,
         Self::Drained,
@@ -56,7 +56,7 @@ impl Claim {
         Self::Ends,
     ];
 
-    /// Returns what is claimed, in a few words.
+    /// Returns a short description.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl Claims {
         Self(claims.iter().fold(0, |all, claim| all | 1 << *claim as u16))
     }
 
-    /// Returns whether a claim is among them.
+    /// Returns whether a claim is in the set.
     #[must_use]
     pub fn has(self, claim: Claim) -> bool {
         self.0 & 1 << claim as u16 != 0

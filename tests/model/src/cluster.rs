@@ -1,6 +1,6 @@
-//! The API server's objects with uids and versions, the order of events, and what happens to them from outside.
+//! The API server's objects with uids and versions, the order of events, and what happens to the objects from outside.
 //!
-//! It also keeps the true history, which no part of the cluster remembers, and judges every write by it.
+//! It also keeps the true history, which no part of a real cluster remembers, and judges every write by it.
 
 mod truth;
 
@@ -9,90 +9,90 @@ use crate::leave_out::LeftOut;
 use crate::object::{End, Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
 use crate::request::{Fact, OwnerRead, Premise, Read};
 
-/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the
-/// searches needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
+/// More creations, after all operators have seen everything except runs, than any schedule with the searches' budgets
+/// needs. Beyond it the operators create and withdraw for ever, which breaks the claim that everything ends.
 const MAX_CREATIONS: u8 = 10;
 
-/// An execution that was made at some time.
+/// An execution that was created at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Made {
-    /// Which one.
+    /// Its identity.
     pub id: ExecutionId,
-    /// What there is of it; `None` when it was deleted.
+    /// The object; `None` after its deletion.
     pub object: Option<Execution>,
-    /// The attempts of which a run was released: a bit each.
+    /// The attempts of which a run was released, one bit each.
     pub released: u8,
-    /// Whether something of one of its runs may have run, where it may have several.
+    /// Whether something of one of its runs may have run. Only kept if it may have several attempts.
     pub ran: bool,
-    /// Of the undecided executions, those that existed while it was Running, once it is so no more.
+    /// The undecided executions that existed while it was Running. Set when that ends.
     pub met: u8,
 }
 
 /// A run that was created at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Created {
-    /// What there is of it; `None` when it was deleted.
+    /// The object; `None` after its deletion.
     pub object: Option<Run>,
     /// Whether its owner ever committed to it.
     pub committed: bool,
     /// Whether it was ever released.
     pub released: bool,
-    /// Of the undecided executions, those that existed while it held the target or drained, once it does so no more.
+    /// The undecided executions that existed while it held the target or drained. Set when that ends.
     pub met: u8,
     /// What is left of it.
     pub residue: Option<Residue>,
-    /// Whether somebody other than the operators deleted it.
+    /// Whether a user deleted it, and not an operator.
     pub erased: bool,
-    /// For which attempt its owner committed to it; 0 where it did not.
+    /// The attempt for which its owner committed to it; 0 if it did not.
     pub attempt: u8,
 }
 
-/// What the watches deliver: an object as it was after a write, or that it is gone.
+/// What the watches deliver: an object as it was after a write, or its deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event<T> {
-    /// It was made or changed.
+    /// The object was created or changed.
     Applied(T),
-    /// The one with this uid was deleted.
+    /// The object with this uid was deleted.
     Deleted(u8),
 }
 
 /// The answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done; the watch will deliver this.
+    /// It was carried out, and the watch will deliver this.
     Written(Awaited),
-    /// The name is taken by a run that the watch delivers.
+    /// A run that the watch delivers has the name.
     Taken(Awaited),
-    /// The name is taken by an object that is no run of the chain.
+    /// An object that is no run of the chain has the name.
     TakenUnseen,
     /// The precondition does not hold.
     Changed,
 }
 
-/// What an operator that has written waits for.
+/// What an operator waits for after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Awaited {
     /// This execution in this version.
     Execution(ExecutionId, Version),
     /// This run in this version.
     Run(RunUid, Version),
-    /// This run no more.
+    /// That this run is gone.
     NoRun(RunUid),
 }
 
-/// What the cluster is like in one search.
+/// What is fixed for one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Terms {
-    /// Whether runs leave something behind, which another watch shows.
+    /// Whether runs leave something behind, which a watch of its own shows.
     pub drains: bool,
-    /// The number whose name an object has that is no run of the chain; 0 where none.
+    /// The number of a name that an object outside the chain has; 0 if there is none.
     pub stranger: Number,
-    /// Whether operators list runs again. Then a list can be what brings an own write, and it is not in the view at
-    /// once.
+    /// Whether operators list runs again. A list can then be what shows an operator its own write, and the write is not
+    /// in the view at once.
     pub lists_again: bool,
     /// Which claims are judged.
     pub judged: Claims,
-    /// How many attempts an execution has at the most.
+    /// The most attempts of an execution.
     pub attempts: u8,
 }
 
@@ -103,15 +103,15 @@ pub struct Cluster {
     pub executions: Vec<Made>,
     /// All runs, by uid: in the order of their creation.
     pub runs: Vec<Created>,
-    /// What happened to executions, as far as an operator has not seen it yet.
+    /// Events of executions that some operator has not seen yet.
     pub execution_events: Vec<Event<Execution>>,
-    /// What happened to runs, as far as an operator has not seen it yet.
+    /// Events of runs that some operator has not seen yet.
     pub run_events: Vec<Event<Run>>,
-    /// What happened to what runs leave behind, as far as an operator has not seen it yet.
+    /// Events of what runs leave behind that some operator has not seen yet.
     pub residue_events: Vec<Event<Residue>>,
     /// What is the same in all states of a search.
     pub terms: Terms,
-    /// How many runs were created while all operators had seen all there was to see, but for runs.
+    /// How many runs were created after all operators had seen everything except runs.
     pub creations: u8,
     /// The claim that was broken first.
     pub broken: Option<Claim>,
@@ -153,7 +153,7 @@ impl Cluster {
         }
     }
 
-    /// Forgets the first events of a watch: everybody has seen them.
+    /// Forgets the first events of a watch, which all operators have seen.
     pub fn forget_events(&mut self, kind: Kind, count: usize) {
         match kind {
             Kind::Execution => drop(self.execution_events.drain(..count)),
@@ -174,7 +174,7 @@ impl Cluster {
         self.runs.get(usize::from(uid.0)).and_then(|created| created.object)
     }
 
-    /// Makes an execution; under the name of an earlier one, where it is given.
+    /// Creates an execution, under the name of an earlier one if a name is given.
     pub fn make_execution(&mut self, name: Option<u8>) {
         let uid = u8::try_from(self.executions.len()).unwrap_or(u8::MAX);
         let id = ExecutionId { uid, name: name.unwrap_or(uid) };
@@ -194,15 +194,14 @@ impl Cluster {
         self.execution_events.push(Event::Applied(object));
     }
 
-    /// Returns whether all operators have seen all there is to see, but for runs. Events that everybody has seen are
-    /// not kept.
+    /// Returns whether all operators have seen everything except runs. (Events that all have seen are not kept.)
     #[must_use]
     pub fn is_seen_by_all(&self) -> bool {
         self.execution_events.is_empty() && self.residue_events.is_empty()
     }
 
-    /// Counts a creation while everybody has seen everything, but for runs. Of these there must be an end; of others
-    /// there is one as soon as the watches deliver, as executions change only so often.
+    /// Counts a creation after all operators have seen everything except runs. Such creations must come to an end.
+    /// Other creations end once the watches deliver, because executions change only a few times.
     pub fn count_creation(&mut self) {
         self.creations += 1;
         if self.creations > MAX_CREATIONS {
@@ -219,7 +218,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes a run, whoever asks for it.
+    /// Deletes a run. `erased`: a user deletes it.
     pub fn delete_run(&mut self, uid: RunUid, erased: bool) {
         self.note_end(uid);
         if let Some(run) = self.run(uid).filter(Run::is_released) {
@@ -231,7 +230,7 @@ impl Cluster {
         }
     }
 
-    /// Changes a run as Tekton does, or as a write of an operator does.
+    /// Changes a run, as Tekton or an operator does.
     pub fn change_run(&mut self, uid: RunUid, change: impl FnOnce(&mut Run)) {
         let Some(mut run) = self.run(uid) else { return };
         change(&mut run);
@@ -245,7 +244,7 @@ impl Cluster {
         }
     }
 
-    /// Ends a run, as Tekton does. One that was cancelled does not end well.
+    /// Ends a run, as Tekton does. A cancelled run does not succeed.
     pub fn end_run(&mut self, uid: RunUid, end: End) {
         if let Some(run) = self.run(uid).filter(|_| end != End::Unstarted) {
             self.note_ran(run);
@@ -255,7 +254,7 @@ impl Cluster {
         });
     }
 
-    /// Hands a run to Tekton in somebody's name. Nobody is to blame for what that breaks.
+    /// Releases a run as a user would. What that breaks is not judged.
     pub fn poke(&mut self, uid: RunUid) {
         self.change_run(uid, |run| run.progress = Progress::Released);
         let Some(run) = self.run(uid) else { return };
@@ -263,7 +262,7 @@ impl Cluster {
         self.leave(run);
     }
 
-    /// A run that is with Tekton leaves something behind.
+    /// Records that a run with Tekton leaves something behind.
     pub(crate) fn leave(&mut self, run: Run) {
         if self.terms.drains {
             let residue = Residue { run: run.uid, owner: run.owner };
@@ -272,7 +271,7 @@ impl Cluster {
         }
     }
 
-    /// Ends the last of what a run has left behind.
+    /// Ends the last piece that a run has left behind.
     pub fn drain(&mut self, uid: RunUid) {
         if self.has_residue(uid) {
             self.note_met(uid);
@@ -306,13 +305,13 @@ impl Cluster {
         }
     }
 
-    /// Returns whether an execution is there and Running.
+    /// Returns whether an execution exists and is Running.
     #[must_use]
     pub fn is_running(&self, id: ExecutionId) -> bool {
         self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
     }
 
-    /// Reads an execution that no watch delivers.
+    /// Reads live an execution that no watch delivers.
     #[must_use]
     pub fn read_owner(&self, id: ExecutionId) -> OwnerRead {
         match self.execution(id) {

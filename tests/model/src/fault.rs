@@ -1,17 +1,17 @@
-//! What can go wrong, and how often it may in one search.
+//! The faults that can happen, and how often each may happen in one search.
 
 use std::fmt;
 
-/// Something that a search may let happen a limited number of times.
+/// An event that a search allows a limited number of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
     /// An operator dies and loses its memory.
     Crash,
-    /// A request is under way when its sender gives it up. It arrives at any later time, or never.
+    /// A request is in flight when its sender gives it up. It arrives at any later time, or never.
     Late,
-    /// A request arrives twice, the second time at any later time, or never.
+    /// A request arrives twice; the second time is any later time, or never.
     Twice,
-    /// A request was carried out, and its sender does not hear so.
+    /// A request was carried out, but its sender gets no answer.
     AnswerLost,
     /// The API server refuses to create a run.
     Refused,
@@ -25,7 +25,7 @@ pub enum Fault {
     Erase,
     /// A user asks for the cancellation of an execution.
     Cancel,
-    /// Pods are left when a run has ended.
+    /// Pods are left after a run has ended.
     Linger,
     /// A watch of runs expires, and its operator lists them again.
     Relist,
@@ -94,7 +94,7 @@ impl Budget {
         self.0[fault as usize] > 0
     }
 
-    /// Notes that a fault has happened.
+    /// Counts a fault that has happened.
     pub fn spend(&mut self, fault: Fault) {
         let left = &mut self.0[fault as usize];
         *left = left.saturating_sub(1);

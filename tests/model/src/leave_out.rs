@@ -1,7 +1,7 @@
-//! What can be left out of the protocol, to show that the searches would notice.
+//! The rules that can be left out of the protocol, to show that the searches notice.
 //!
-//! Every variant is a wrapper around the core in the model: it alters the view before a decision, the actions after it,
-//! what is read live, or what the API server checks. The core has no hooks for this.
+//! Every variant wraps the core in the model. It alters the view before a decision, the actions after it, what is read
+//! live, or what the API server checks. The core has no hooks for this.
 
 /// A rule that is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -9,17 +9,17 @@ pub enum LeftOut {
     /// Nothing: the protocol as it is.
     #[default]
     Nothing,
-    /// Runs are created without `PipelineRunPending`, so that Tekton starts them at once.
+    /// `PipelineRunPending`: Tekton starts a run as soon as it is created.
     Pending,
-    /// The look: whoever has created a run commits to it, whatever else is there.
+    /// The look: an execution commits to its pending run, whatever other runs exist.
     Look,
-    /// The order rule: at the look, the number of a run says what came before, not the order of creation.
+    /// The order rule: at the look, the numbers of runs decide which came first, instead of the order of creation.
     Order,
-    /// The rule for first lists: their runs are taken to be in the order of their numbers.
+    /// The rule for first lists: their runs are assumed to be in the order of their numbers.
     ListOrder,
-    /// Waiting for the end of a list: it is decided while one is under way.
+    /// Waiting for the end of a list: decisions are made during a list.
     WholeLists,
-    /// The owner check: whoever has the owner's name is taken for the owner.
+    /// The owner check: an execution with the owner's name is assumed to be the owner.
     Owner,
     /// The uid and the version in the commit.
     CommitPrecondition,
@@ -29,44 +29,44 @@ pub enum LeftOut {
     ReleasePrecondition,
     /// The uid and the version in the deletion of a pending run.
     DeletePrecondition,
-    /// Saying in the status that a run is given up, before it is withdrawn.
+    /// The status write that gives a run up, before it is withdrawn.
     GiveUp,
-    /// The drain: what runs leave behind is not looked at.
+    /// The drain: what runs leave behind is ignored.
     Drain,
-    /// The live list of what is left of earlier runs, before a commit.
+    /// The live list of what earlier runs left, before a commit.
     DrainRead,
     /// The live read before a skip.
     SkipRead,
     /// The live read that an owner is gone, before a commit, a deletion or a cancellation that rests on it.
     OwnerRead,
-    /// The live read that a run is gone, before its execution fails for that.
+    /// The live read that a run is gone, before its execution fails because of that.
     LostRead,
-    /// The look of a later attempt: whoever has created its next run commits to it.
+    /// The look of a later attempt: its execution commits to its next pending run at once.
     AttemptLook,
-    /// Waiting for what is left of one's own earlier attempt.
+    /// Waiting for what is left of the execution's own earlier attempt.
     OwnRemains,
-    /// That the finished run of an execution that is Running holds the target.
+    /// The rule that a Running execution holds the target although its run is finished.
     Hold,
     /// The live read that an execution holds the target, before a skip.
     HoldsRead,
-    /// Keeping a pending run that a Running owner may commit to.
+    /// Keeping a pending run that its Running owner may commit to.
     NextRun,
     /// The uid and the version in the record of a failed attempt.
     RetryPrecondition,
-    /// The worst verdict of all attempts: that of the last one is taken.
+    /// The worst verdict of all attempts: the verdict of the last attempt counts instead.
     Worst,
-    /// Skipping a rival that has a pending run while another waits for its next attempt.
+    /// Skipping a rival that has a pending run while another execution waits for its next attempt.
     SkipRival,
-    /// The live read of an owner that no watch delivers: it is taken to be over.
+    /// The live read of an owner that no watch delivers: the owner is assumed to be over.
     Elsewhere,
-    /// Waiting for the end of a run of one's own that somebody has released.
+    /// Waiting for the end of an own run that a user has released.
     OwnRuns,
-    /// Waiting for one's own writes before the next decision. It saves requests; nothing was found to break without it.
+    /// Waiting for own writes before the next decision. It saves requests; no search found a claim that breaks without.
     OwnWrites,
 }
 
 impl LeftOut {
-    /// The rules without which a claim is broken.
+    /// The rules without which some claim is broken.
     pub const NEEDED: [Self; 26] = [
         Self::Pending,
         Self::Look,

@@ -11,53 +11,53 @@ use crate::operator::{Fate, Label, Life, Operator};
 use crate::request::Request;
 use crate::translate::Translation;
 
-/// What a search is about.
+/// The setting of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// How many executions are made, one after the other at any times.
+    /// How many executions are created, one after the other at any time.
     pub executions: usize,
     /// How many operators there are.
     pub operators: usize,
-    /// How many of them run from the beginning. Others start at any time.
+    /// How many operators run from the beginning. The others start at any time.
     pub running: usize,
-    /// What may go wrong, and how often.
+    /// Which faults may happen, and how often.
     pub budget: Budget,
-    /// Whether runs leave pods behind, which another watch shows.
+    /// Whether runs leave pods behind, which a watch of its own shows.
     pub drains: bool,
     /// Whether each operator watches the executions of one of two namespaces.
     pub apart: bool,
-    /// How many attempts an execution has at the most; with one, it has no retry policy.
+    /// The most attempts of an execution. With one, it has no retry policy.
     pub attempts: u8,
-    /// Which claims are judged. The first that is broken ends a path.
+    /// Which claims are judged. A path ends at the first claim that is broken.
     pub judged: Claims,
-    /// What of a stranger's is in the chain.
+    /// Which foreign object has a name of the chain.
     pub stranger: Stranger,
     /// How the view becomes a decision.
     pub translation: Translation,
 }
 
-/// An object of somebody else under the first name of the chain.
+/// A foreign object under the first name of the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stranger {
     /// There is none.
     #[default]
     None,
-    /// With a controller, so that it is no run of the chain.
+    /// It has a controller, and is therefore no run of the chain.
     Unseen,
-    /// Without an owner of ours, and running.
+    /// It has no owner of ours, and runs.
     Seen,
 }
 
 /// One state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The API server, and what is true.
+    /// The API server and the true history.
     pub cluster: Cluster,
     /// The operators, in no particular order.
     pub operators: Vec<Operator>,
     /// Requests whose senders do not wait for them any more.
     pub wire: Vec<Request>,
-    /// What may still go wrong.
+    /// The faults that may still happen.
     pub budget: Budget,
 }
 
@@ -82,11 +82,11 @@ pub enum Move {
     EndInPart(RunUid, End),
     /// A user releases a pending run.
     Poke(RunUid),
-    /// The last of what a run has left behind ends.
+    /// The last piece that a run has left behind ends.
     Drain(RunUid),
     /// An operator dies.
     Crash(usize),
-    /// An operator starts, or goes on starting.
+    /// An operator starts, or continues to start.
     List(usize),
     /// An operator lists the runs again.
     Relist(usize),
@@ -101,7 +101,7 @@ pub enum Move {
 }
 
 impl Move {
-    /// Returns the fault that it is, where it is one.
+    /// Returns the fault that this step is, if it is one.
     #[must_use]
     pub fn fault(self) -> Option<Fault> {
         match self {
@@ -127,20 +127,20 @@ impl Move {
 }
 
 impl State {
-    /// Returns whether nobody has broken this claim.
+    /// Returns whether this claim is unbroken.
     #[must_use]
     pub fn keeps(&self, claim: Claim) -> bool {
         self.cluster.broken != Some(claim)
     }
 
-    /// Returns whether everything is as it should be in the end.
+    /// Returns whether all executions are terminal and all runs finished.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.cluster.existing().all(|execution| execution.phase.is_terminal())
             && !self.cluster.existing_runs().any(Run::is_unfinished)
     }
 
-    /// Returns whether somebody may release a run while nothing is under way.
+    /// Returns whether a user may release a run while nothing is in flight.
     fn is_poked_without_a_race(&self, run: Run) -> bool {
         let owner = self.cluster.owner(run);
         let waits = |it: Execution| it.phase == Phase::Undecided || it.waits;
@@ -164,7 +164,7 @@ impl State {
 }
 
 impl Setting {
-    /// Lists the steps that can be tried in a state. Some of them come to nothing.
+    /// Lists the steps that can be tried in a state. Some of them change nothing.
     fn moves(&self, state: &State, moves: &mut Vec<Move>) {
         if state.cluster.broken.is_some() {
             return;
@@ -228,7 +228,7 @@ impl Setting {
         if operator.life != Life::Up {
             return;
         }
-        // What is delivered while a task is under way makes no difference before its end.
+        // An event that is delivered during a task makes no difference before the task's end.
         if operator.task.is_empty() {
             for kind in Kind::ALL {
                 let in_list = kind == Kind::Run && operator.view.listing.is_some();
@@ -249,13 +249,13 @@ impl Setting {
         }
     }
 
-    /// Returns how many executions are still to be made.
+    /// Returns how many executions are still to be created.
     fn missing(&self, state: &State) -> usize {
         let made = state.cluster.executions.iter().filter(|made| made.id.uid == made.id.name).count();
         self.executions.saturating_sub(made)
     }
 
-    /// Returns whether anything but a fault can happen.
+    /// Returns whether anything except a fault can happen.
     #[must_use]
     pub fn goes_on(&self, state: &State) -> bool {
         let mut moves = Vec::new();
@@ -332,7 +332,7 @@ impl Model for Setting {
             Move::EndInPart(run, end) => cluster.end_run(run, end),
             Move::Poke(run) => {
                 cluster.poke(run);
-                // Everybody sees it before anything else: what follows from a race with a person is the person's.
+                // All operators see it before anything else happens. Races with a user's release are not judged.
                 for operator in operators.iter_mut() {
                     while operator.deliver(Kind::Run, cluster) || operator.deliver(Kind::Residue, cluster) {}
                 }

@@ -1,20 +1,20 @@
-//! The objects of the model cluster, with small integers for what the API server gives out.
+//! The objects of the model cluster, with small integers for the values that the API server assigns.
 //!
-//! Versions count the writes of one object: preconditions and expectations only ever compare versions of the same one.
+//! Versions count the writes of one object. Preconditions and expectations only compare versions of the same object.
 
 use std::fmt;
 
-/// Which `WorkflowExecution` object: its place in the order in which they were made, and its name.
+/// Identifies a `WorkflowExecution`: its place in the order of creation, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExecutionId {
     /// The uid.
     pub uid: u8,
-    /// The name, which a deleted one and one that was made again share.
+    /// The name. An execution that was made again shares it with the deleted one.
     pub name: u8,
 }
 
 impl ExecutionId {
-    /// Returns the namespace that it lives in, where there are two.
+    /// Returns its namespace, if there are two.
     #[must_use]
     pub fn namespace(self) -> u8 {
         self.name % 2
@@ -33,17 +33,17 @@ impl fmt::Display for ExecutionId {
     }
 }
 
-/// Which run: its place in the order in which the API server made them. It is the uid.
+/// Identifies a run: its place in the order of creation. It is the uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunUid(pub u8);
 
-/// The place of a run in its chain: its name.
+/// The place of a run in its chain, which is also its name.
 pub type Number = u8;
 
 /// A `resourceVersion`, counted per object.
 pub type Version = u8;
 
-/// The phase of an execution, with what its status says beside it.
+/// The phase of an execution, with the related fields of its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// No phase, or Pending.
@@ -81,25 +81,25 @@ impl Phase {
 pub struct Execution {
     /// Which one.
     pub id: ExecutionId,
-    /// How often it was written.
+    /// How many times it was written.
     pub version: Version,
     /// Its phase.
     pub phase: Phase,
-    /// `status.runSequence`; 0 where there is none.
+    /// `status.runSequence`; 0 if absent.
     pub sequence: Number,
-    /// Whether somebody has asked for its cancellation.
+    /// Whether a user has asked for its cancellation.
     pub cancelled: bool,
     /// Whether its status says that the target drains.
     pub draining: bool,
-    /// How many attempts its status has; 0 where it has no retry policy, or has not begun.
+    /// How many attempts its status has; 0 without a retry policy, or before the first.
     pub attempts: u8,
-    /// Whether the last of them waits to begin.
+    /// Whether the last attempt waits to begin.
     pub waits: bool,
-    /// Whether its status says of an attempt that is over that something ran.
+    /// Whether its status says that something ran of an attempt that is over.
     pub ran: bool,
 }
 
-/// How far a run is.
+/// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Progress {
     /// Created with `PipelineRunPending`.
@@ -110,7 +110,7 @@ pub enum Progress {
     Done {
         /// Whether it succeeded.
         ok: bool,
-        /// Whether something of it may have run, where it did not.
+        /// Whether something of it may have run, if it did not succeed.
         ran: bool,
     },
 }
@@ -118,7 +118,7 @@ pub enum Progress {
 /// How Tekton ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
-    /// It succeeds, where nobody has cancelled it.
+    /// It succeeds, unless a user has cancelled it.
     Well,
     /// It fails, and it is proven that nothing of it ran.
     Unstarted,
@@ -133,36 +133,36 @@ pub struct Run {
     pub uid: RunUid,
     /// Its place in the chain.
     pub number: Number,
-    /// Whose it is; `None`: a stranger's.
+    /// Its owner; `None` for a foreign run.
     pub owner: Option<ExecutionId>,
-    /// How often it was written.
+    /// How many times it was written.
     pub version: Version,
-    /// How far it is.
+    /// How far it has come.
     pub progress: Progress,
-    /// Whether somebody asked Tekton to cancel it.
+    /// Whether Tekton was asked to cancel it.
     pub cancelled: bool,
 }
 
 impl Run {
-    /// Returns whether it may still do something, or be made to.
+    /// Returns whether it can still do something, by itself or after a release.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.progress, Progress::Done { .. })
     }
 
-    /// Returns whether it is with Tekton and not finished.
+    /// Returns whether it was released and is not finished.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.progress == Progress::Released
     }
 }
 
-/// What a run has left behind: a pod. There is one from its release to some time after its end, by the run's uid.
+/// What a run leaves behind: a pod. It exists from the run's release to some time after its end. Its uid is the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Residue {
-    /// Of which run.
+    /// The run that left it.
     pub run: RunUid,
-    /// Whose run.
+    /// The owner of that run.
     pub owner: Option<ExecutionId>,
 }
 

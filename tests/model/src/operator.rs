@@ -1,8 +1,8 @@
-//! One operator process: what it knows, what it is doing, and how it carries out a decision.
+//! One operator process: its knowledge, its current task, and how it carries out a decision.
 //!
 //! This mirrors the engine and the performer. Two things are left out because they change nothing that can be seen:
-//! - A decision and its first step are one step of the model: deciding earlier, on the same view, is the same.
-//! - An own write is in the view at once, as nothing is decided before the watch has delivered it.
+//! - A decision and its first step are one step of the model. An earlier decision on the same view is the same.
+//! - An own write is in the view at once, because nothing is decided before the watch has delivered it.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 use crate::translate::Translation;
 use crate::view::View;
 
-/// How an attempt to carry out a step goes.
+/// What happens to the request of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// The request is answered.
@@ -32,10 +32,10 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// All of them.
+    /// All fates.
     pub const ALL: [Self; 5] = [Self::Answered, Self::AnswerLost, Self::Late, Self::Twice, Self::Refused];
 
-    /// Returns the fault behind it, where it is one.
+    /// Returns the fault behind it, if there is one.
     #[must_use]
     pub fn fault(self) -> Option<Fault> {
         match self {
@@ -48,7 +48,7 @@ impl Fate {
     }
 }
 
-/// How far a process is.
+/// How far a process has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Life {
     /// It does not run, and has no memory.
@@ -56,33 +56,33 @@ pub enum Life {
     Down,
     /// It has listed the executions, not yet the runs.
     Listing,
-    /// Both watches have spoken.
+    /// All lists have arrived.
     Up,
 }
 
-/// Which process it is, for people. Processes are alike, so this is no part of the state.
+/// Identifies the process, for people. Processes are alike, so this is no part of the state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Label(pub char);
 
 /// An operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operator {
-    /// How far it is.
+    /// How far it has come.
     pub life: Life,
-    /// What it knows.
+    /// Its view.
     pub view: View,
     /// How many of the kept events of each watch it has seen.
     pub seen: [usize; 3],
-    /// What is left to do of the last decision. While there is something, it does not decide.
+    /// The remaining steps of the last decision. It decides nothing before they are done.
     pub task: Vec<Step>,
-    /// What it has written and not seen yet, where that is not in the view at once.
+    /// Its writes that it has not seen yet, if they are not in the view at once.
     pub awaits: Vec<Awaited>,
     /// Its name, for people.
     pub label: Label,
 }
 
 impl Operator {
-    /// Returns what it can do next: what is left of its task, or else what it decides on its view.
+    /// Returns the steps that it can take next: the rest of its task, or else the decision on its view.
     #[must_use]
     pub fn steps(&self, translation: Translation) -> Rc<[Step]> {
         match self.life {
@@ -99,8 +99,8 @@ impl Operator {
         *self = Self { label: self.label, view, ..Self::default() };
     }
 
-    /// Starts with the lists of all but runs, and goes on to that of runs. Other orders show nothing more: a list is as
-    /// good as an earlier one and the events since, but for the order of runs.
+    /// Starts with the lists of everything except runs; a second call lists the runs. Other orders would show nothing
+    /// more. Except for the order of runs, a list equals an earlier list and the events since.
     pub fn list(&mut self, cluster: &Cluster) {
         if self.life == Life::Down {
             self.view.list_others(cluster);
@@ -124,7 +124,7 @@ impl Operator {
         self.check_awaited(|uid| cluster.run(uid).is_none());
     }
 
-    /// Takes in the next event of a watch; tells whether there was one.
+    /// Takes in the next event of a watch. Returns whether there was one.
     pub fn deliver(&mut self, kind: Kind, cluster: &Cluster) -> bool {
         if kind == Kind::Run && self.view.go_on_listing() {
             let to_come = &cluster.run_events[self.seen[Kind::Run as usize]..];
@@ -152,7 +152,7 @@ impl Operator {
         is_one
     }
 
-    /// Carries out one step. Tells whether that changed anything, in the cluster or in what the process knows.
+    /// Carries out one step. Returns whether that changed the cluster or the knowledge of the process.
     pub fn perform(
         &mut self,
         index: usize,
@@ -201,7 +201,7 @@ impl Operator {
                 cluster.confirms(premise, left_out) && self.write(premise, request, fate, cluster, wire, left_out)
             }
         };
-        // A step that comes to nothing leaves a new decision as if it had not been tried: another may be tried first.
+        // A first step that changes nothing leaves the decision untouched: another step may be tried first.
         if done || !is_new {
             steps.sort_unstable();
             self.task = steps;
@@ -260,7 +260,7 @@ impl Operator {
         }
     }
 
-    /// Ends the waits for what the view holds, and for runs that are gone.
+    /// Ends the waits for writes that the view shows, and for runs that are gone.
     fn check_awaited(&mut self, gone: impl Fn(RunUid) -> bool) {
         let view = &self.view;
         self.awaits.retain(|awaited| {
@@ -272,7 +272,7 @@ impl Operator {
         });
     }
 
-    /// Takes in events until the view holds what a write has brought.
+    /// Takes in events until the view shows a write.
     fn await_own(&mut self, awaited: Awaited, cluster: &Cluster) {
         if cluster.terms.lists_again {
             if !self.view.holds(awaited) {

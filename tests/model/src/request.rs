@@ -1,24 +1,24 @@
-//! What an operator asks of the API server: each write with its precondition, and the live reads before it.
+//! The requests of an operator to the API server: each write with its precondition, and the live reads before it.
 
 use crate::object::{ExecutionId, Number, Phase, RunUid, Version};
 
-/// One write, as it is on the wire. It can arrive late, twice or never.
+/// One write in flight. It can arrive late, twice or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Request {
     /// Creates a run, pending. Precondition: the name is absent.
     Create {
-        /// For whom.
+        /// The owner of the run.
         owner: ExecutionId,
-        /// Under which number.
+        /// The number of the run.
         number: Number,
     },
     /// Writes the status of an execution. Precondition: its uid and version.
     Status {
-        /// Whose.
+        /// The execution.
         execution: ExecutionId,
         /// The version that the decision rests on.
         version: Version,
-        /// What it says.
+        /// The change.
         write: StatusWrite,
     },
     /// Releases a run. Precondition: its uid, and that it is pending.
@@ -34,7 +34,7 @@ pub enum Request {
         run: RunUid,
         /// Its name.
         number: Number,
-        /// The version in which it was seen.
+        /// The version in which the operator saw the run.
         version: Version,
     },
     /// Cancels a run. Precondition: its uid.
@@ -46,7 +46,7 @@ pub enum Request {
     },
 }
 
-/// What a status write says.
+/// The change in a status write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StatusWrite {
     /// Phase Running: the commit to a run.
@@ -56,20 +56,20 @@ pub enum StatusWrite {
         /// Its number.
         number: Number,
     },
-    /// An attempt has failed, and there is another.
+    /// An attempt has failed, and another follows.
     Retry {
-        /// Whether the status says of an attempt that something ran.
+        /// Whether the status says that something of an attempt ran.
         ran: bool,
     },
-    /// It will not commit to a run up to this number.
+    /// The execution will not commit to a run up to this number.
     GiveUp(Number),
     /// Phase Completed or Failed.
     Finish {
-        /// Which.
+        /// The final phase.
         phase: Phase,
-        /// The number that was tried, where it is new.
+        /// The number that was tried, if it is new.
         number: Option<Number>,
-        /// Whether it says that the target drains.
+        /// Whether the status says that the target drains.
         draining: bool,
     },
     /// The target has drained after the end.
@@ -78,21 +78,21 @@ pub enum StatusWrite {
     Skip(Fact),
 }
 
-/// What a skip rests on.
+/// The fact that a skip rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fact {
-    /// This run is there and unfinished.
+    /// This run exists and is unfinished.
     Unfinished(RunUid),
-    /// Something of this run is there and unfinished.
+    /// Something of this run exists and is unfinished.
     Draining(RunUid),
-    /// This execution is there and Running.
+    /// This execution exists and is Running.
     Holds(ExecutionId),
 }
 
-/// A fact to read live before a write. Both are for ever once they are true, so the read and the write are one step.
+/// A fact to read live before a write. It stays true once it is true, so the read and the write are one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Premise {
-    /// Nothing to read.
+    /// Nothing is read.
     None,
     /// These executions are gone: a set of uids.
     OwnersGone(u8),
@@ -109,23 +109,23 @@ pub enum Step {
     ReadFirst {
         /// What is read.
         read: Read,
-        /// Who is to be gone, beside.
+        /// Which owners must be gone as well.
         premise: Premise,
         /// The write.
         request: Request,
     },
     /// The live read before a batch of skips. The writes come later.
     ReadFact {
-        /// What they rest on.
+        /// The fact that the skips rest on.
         fact: Fact,
-        /// Who is skipped then, with the versions that the decision rests on.
+        /// The executions to skip, with the versions that the decision rests on.
         skipped: Vec<(ExecutionId, Version)>,
     },
     /// The live read of an execution that no watch delivers.
     ReadOwner(ExecutionId),
 }
 
-/// What a live read has found of an execution that no watch delivers.
+/// What a live read found of an execution that no watch delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OwnerRead {
     /// It is terminal or gone.
@@ -136,13 +136,13 @@ pub enum OwnerRead {
     Late,
 }
 
-/// What is read live some time before a write.
+/// A fact that is read live some time before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// Nothing is left of other runs than this execution's.
+    /// Nothing is left of runs of other executions.
     NothingLeft(ExecutionId),
     /// Nothing is left of any run.
     AllDrained,
-    /// This execution is as it was seen.
+    /// This execution still has this version.
     Unchanged(ExecutionId, Version),
 }

@@ -1,4 +1,4 @@
-//! The searches: what each is about, and what is expected of it.
+//! The searches: the setting of each, and the expected finding.
 
 use std::time::{Duration, Instant};
 
@@ -14,27 +14,27 @@ use crate::translate::{Reads, Translation};
 /// One search, from the first state to the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
-    /// What is searched.
+    /// The setting.
     pub setting: Setting,
-    /// The claim that is to be found broken; `None`: all are to hold.
+    /// The claim that must be found broken; `None` if all claims must hold.
     pub breaks: Option<Claim>,
-    /// Whether it takes seconds, so that it is a test of every day.
+    /// Whether it takes seconds, and is an everyday test.
     pub quick: bool,
 }
 
-/// What a search has found.
+/// The finding of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// How many different states it met.
+    /// How many different states were visited.
     pub states: usize,
     /// How long it took.
     pub took: Duration,
-    /// The claim that was broken, with the steps that broke it. The others are not searched for any further.
+    /// The claim that was broken, with the steps that broke it. The search then stops.
     pub broken: Option<(Claim, Trace)>,
 }
 
 impl Found {
-    /// Returns whether this is what was expected.
+    /// Returns whether the search found what was expected.
     #[must_use]
     pub fn is_as_expected(&self, search: &Search) -> bool {
         self.broken.as_ref().map(|(claim, _)| *claim) == search.breaks
@@ -42,7 +42,7 @@ impl Found {
 }
 
 impl Search {
-    /// Begins the description of a search in which all claims are to hold.
+    /// Begins the description of a search in which all claims must hold.
     fn of(executions: usize, operators: usize, faults: &[Fault]) -> Self {
         let setting = Setting {
             executions,
@@ -69,13 +69,13 @@ impl Search {
         self
     }
 
-    /// Executions that were made later are preferred.
+    /// Executions that were created later are preferred.
     fn latest_first(mut self) -> Self {
         self.setting.translation.latest_first = true;
         self
     }
 
-    /// Finished runs are deleted as soon as the core lets them.
+    /// Finished runs are deleted as soon as the core allows it.
     fn no_retention(mut self) -> Self {
         self.setting.translation.retains_nothing = true;
         self
@@ -109,21 +109,21 @@ impl Search {
         self
     }
 
-    /// Executions are tried twice.
+    /// Executions have two attempts.
     fn retries(mut self) -> Self {
         self.setting.attempts = 2;
         self.setting.translation.attempts = 2;
         self
     }
 
-    /// Only this claim is judged, and found broken.
+    /// Only this claim is judged, and must be found broken.
     fn breaks(mut self, claim: Claim) -> Self {
         self.setting.judged = Claims::of(&[claim]);
         self.breaks = Some(claim);
         self
     }
 
-    /// Searches everything, or until a claim is broken.
+    /// Searches all states, or until a claim is broken.
     #[must_use]
     pub fn run(&self, threads: usize) -> Found {
         let started = Instant::now();
@@ -138,7 +138,7 @@ impl Search {
         Found { states: checker.unique_state_count(), took: started.elapsed(), broken }
     }
 
-    /// Returns what it is about, in a few words.
+    /// Returns a short description.
     #[must_use]
     pub fn name(&self) -> String {
         let Setting { executions, operators, running, drains, attempts, apart, stranger, translation, .. } =
@@ -179,8 +179,8 @@ impl Search {
     }
 }
 
-/// The searches of the protocol: every claim holds. (Waiting for one's own writes saves requests;
-/// nothing was found that it protects from, so that it stands here and not with what must not be left out.)
+/// The searches of the protocol, in which every claim holds. (Waiting for own writes saves requests, and no search
+/// found a claim that breaks without it. It is therefore listed here, and not with the rules that are needed.)
 #[must_use]
 pub fn protocol() -> Vec<Search> {
     use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Poke, Refused, Relist, Remake, Touch, Twice, Unmake};
@@ -246,12 +246,12 @@ pub fn protocol() -> Vec<Search> {
     ]
 }
 
-/// A late create leaves a pending run below the number that its execution has come to, and somebody releases it.
+/// A late create leaves a pending run below the number that its execution has reached, and a user releases the run.
 fn poked() -> Search {
     Search::of(2, 1, &[Fault::Poke, Fault::Late]).latest_first().no_retention().retries()
 }
 
-/// Searches with a rule left out, each with a claim that does not hold without it.
+/// Searches with a rule left out, each with a claim that breaks without the rule.
 #[must_use]
 pub fn left_out() -> Vec<Search> {
     use Fault::{Crash, Erase, Late, Linger, Refused, Relist, Remake, Unmake};

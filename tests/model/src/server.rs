@@ -1,4 +1,4 @@
-//! The writes that the API server carries out: each with its precondition, and each judged by the true history.
+//! The writes that the API server carries out, each with its precondition. The true history judges each.
 
 use crate::claim::Claim;
 use crate::cluster::{Answer, Awaited, Cluster, Created, Event, Made};
@@ -6,7 +6,7 @@ use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Run, RunUid, Version};
 use crate::request::{Fact, Request, StatusWrite};
 
-/// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
+/// More runs, counting gone ones that something refers to, than any schedule with the searches' budgets needs.
 const MAX_RUNS: usize = 12;
 
 impl Cluster {
@@ -97,7 +97,7 @@ impl Cluster {
         Answer::Written(Awaited::Execution(object.id, object.version))
     }
 
-    /// Keeps that an execution has committed to a run, and for which attempt. One that somebody has released runs.
+    /// Records that an execution has committed to a run, and for which attempt. The run may be released already.
     fn note_commit(&mut self, object: Execution, run: RunUid) {
         let Some(created) = self.runs.get_mut(usize::from(run.0)) else { return };
         created.committed |= created.object.is_some();
@@ -162,7 +162,7 @@ impl Cluster {
     fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
         let unchecked = left_out == LeftOut::ReleasePrecondition;
         let found = self.named(number).filter(|found| unchecked || found.uid == run);
-        // Also unchecked, the patch removes a field, and fails where that is not there.
+        // Without its check, the patch still removes a field, and fails if the field is absent.
         match found.filter(|found| found.progress == Progress::Pending) {
             Some(found) => {
                 self.start(found.uid);
@@ -172,7 +172,7 @@ impl Cluster {
         }
     }
 
-    /// Hands a run to Tekton.
+    /// Releases a run to Tekton.
     fn start(&mut self, uid: RunUid) {
         self.change_run(uid, |run| run.progress = Progress::Released);
         let Some(run) = self.run(uid) else { return };
@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Returns whether an execution holds the target: one of its runs was released, it has not ended, and nobody has
+    /// Returns whether an execution holds the target: one of its runs was released, it is Running, and no user has
     /// erased its run.
     fn is_held_by(&self, made: &Made) -> bool {
         let Some(Execution { phase: Phase::Running(run), .. }) = made.object else { return false };
@@ -232,7 +232,7 @@ impl Cluster {
         }
         self.change_run(run, |run| {
             run.cancelled = true;
-            // It is with Tekton now, which ends it without starting anything.
+            // The cancelled run is released. Tekton ends it without starting anything.
             if run.progress == Progress::Pending {
                 run.progress = Progress::Released;
             }

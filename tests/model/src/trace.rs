@@ -1,4 +1,4 @@
-//! A path through the model, told step by step.
+//! A path through the model as text, step by step.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::object::{End, Kind, Phase, RunUid};
 use crate::operator::{Fate, Operator};
 use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 
-/// What happened, a sentence a step.
+/// What happened, one sentence a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The steps.
@@ -26,7 +26,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Tells a path.
+/// Describes a path.
 #[must_use]
 pub fn tell(setting: &Setting, path: Path<State, Move>) -> Trace {
     let steps = path.into_vec().into_iter().filter_map(|(state, next)| Some(sentence(setting, &state, next?)));
@@ -147,7 +147,7 @@ fn write(cluster: &Cluster, request: Request) -> String {
     }
 }
 
-/// Names a run as people do: by its number, and whose it is.
+/// Names a run for people: by its number and its owner.
 fn named(cluster: &Cluster, uid: RunUid) -> String {
     match cluster.run(uid) {
         Some(run) => {

@@ -1,4 +1,4 @@
-//! Between the model and the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
+//! From the model to the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
 
 mod attempts;
 mod left_out;
@@ -33,24 +33,24 @@ use words::{LAST_UID, failed, moment, number_of, parse, read_run, read_version, 
 /// How the model is translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Translation {
-    /// Whether all executions were made in the same second and later ones have smaller uids, so that they are
+    /// Whether all executions were created in the same second and later ones have smaller uids, which makes them
     /// preferred.
     pub latest_first: bool,
-    /// Whether finished runs are deleted at once, not after a day.
+    /// Whether finished runs are deleted at once instead of after a day.
     pub retains_nothing: bool,
-    /// What the performer reads live before it writes, of what can change again.
+    /// Which changeable facts the performer reads live before a write.
     pub reads: Reads,
-    /// How many attempts an execution has at the most; with less than two it has no retry policy.
+    /// The most attempts of an execution. With fewer than two it has no retry policy.
     pub attempts: u8,
     /// What is left out of the protocol.
     pub left_out: LeftOut,
 }
 
-/// What is read live before a write although the answer may be old when the write arrives. Where it does not matter for
-/// what a search is about, it is not read: a write can then do all that it can do with the read.
+/// Live reads whose answer may be old when the write arrives. A search that is not about such a read omits it: a write
+/// can then do everything that it can do with the read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reads {
-    /// Nothing.
+    /// No such read.
     #[default]
     Nothing,
     /// Before a commit: that nothing is left of other runs.
@@ -60,7 +60,7 @@ pub enum Reads {
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
 
 thread_local! {
-    /// A search meets the same view in very many states.
+    /// The decisions so far. A search meets the same view in very many states.
     static DECIDED: RefCell<Memo> = RefCell::default();
 }
 
@@ -83,8 +83,8 @@ impl Translation {
         steps
     }
 
-    /// The searches are about the lock: whoever asks for it may have it, whatever was on the target before. So every
-    /// execution has a workflow of its own, and failures neither count nor back off.
+    /// The searches are about the lock, and the past of the target must forbid nothing. Every execution therefore has a
+    /// workflow of its own, and failures neither count nor back off.
     fn policy(self) -> Policy {
         Policy {
             retention: if self.retains_nothing { Duration::ZERO } else { Policy::default().retention },
@@ -213,9 +213,9 @@ impl Translation {
             released_at: Some(moment(55)),
             memory: RunMemory {
                 seen: run::Seen::default(),
-                // Long ago: what is found of a run changes nothing in the cluster.
+                // Far in the past. The findings about a run change nothing in the cluster.
                 diagnosed: Some(Box::new(Look { at: moment(60), since: moment(0), findings })),
-                // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
+                // Far in the past. The core waits some time for the pods of a run that is done; here time stands still.
                 done_seen: Some(moment(60)),
                 release_tried: None,
             },
@@ -227,7 +227,7 @@ impl Translation {
         if self.left_out == LeftOut::Owner { namesake().unwrap_or(owner) } else { owner }
     }
 
-    /// What changes nothing in the cluster, and what is only done after a time, is no step.
+    /// Returns the step of an action; `None` if it changes nothing in the cluster, or happens only after some time.
     fn step(self, view: &View, action: &Action) -> Option<Step> {
         Some(match action {
             Action::Create { execution, number, .. } => {
@@ -246,7 +246,7 @@ impl Translation {
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
                     verdict::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
-                    // No rule that reads the history has anything to say here: see `policy`. On the rest no skip rests.
+                    // The rules that read the history never skip here (see `policy`). No skip rests on the other facts.
                     verdict::Fact::Stands(_)
                     | verdict::Fact::OwnerGone(_)
                     | verdict::Fact::RunGone(..)
@@ -263,11 +263,11 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            // It changes nothing that the model has: the run is to be cancelled already.
+            // This changes nothing in the model: the run is marked for cancellation already.
             Action::Change(change) if matches!(change.to, RunChange::AskedAgain(_)) => return None,
             Action::Change(change) => self.change(change),
             Action::ReadOwner { owner } => Step::ReadOwner(self.read_execution(owner)),
-            // No decision of the protocol reads what these do; and no execution here has a time to live.
+            // No decision of the protocol reads their results, and no execution here has a time to live.
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
@@ -300,7 +300,7 @@ impl Translation {
                 StatusWrite::Finish { phase, number: number.map(small), draining: *draining }
             }
             Says::Freed => StatusWrite::Freed,
-            // Conditions alone, which no decision of the protocol reads.
+            // These write only conditions, which no decision of the protocol reads.
             Says::Progress { .. }
             | Says::Waiting { .. }
             | Says::HeldBack { .. }
@@ -309,7 +309,7 @@ impl Translation {
             | Says::Unguarded { .. } => return None,
         };
         let (premise, request) = (self.premise(facts), self.status(execution, version, write));
-        // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.
+        // The model reads also before the first commit of a chain. The operator does not, because nothing is left then.
         let reads = self.reads == Reads::Residue && self.left_out != LeftOut::Drain;
         Some(if reads && matches!(says, Says::Running { .. }) {
             let of_all = facts.iter().any(|fact| matches!(fact, verdict::Fact::DrainedOfAll(_)));
@@ -338,7 +338,7 @@ impl Translation {
         Request::Status { execution: self.read_execution(execution), version: read_version(version), write }
     }
 
-    /// Returns what is read before a write: that owners are gone, or that a run is. What is left is read on its own.
+    /// Returns what is read before a write: that owners are gone, or a run. What runs left is read in its own step.
     fn premise(self, facts: &[verdict::Fact]) -> Premise {
         let mut owners = 0;
         for fact in facts {

@@ -1,4 +1,4 @@
-//! What one operator knows: the watches' deliveries, and what it learned beside them.
+//! The knowledge of one operator: what the watches delivered, and what it learned from its requests.
 //!
 //! This mirrors the index of the operator, for one target.
 
@@ -11,27 +11,27 @@ use crate::request::OwnerRead;
 pub struct Seen {
     /// The object.
     pub run: Run,
-    /// Its place in the order of creation. Those of one list share a place.
+    /// Its place in the order of creation. Runs that were new in one list share a place.
     pub place: u8,
     /// Whether its owner is proven to be gone.
     pub orphan: bool,
 }
 
-/// A list of runs that is under way, where it is taken in one object at a time.
+/// A list of runs that is taken in one object at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Listing {
-    /// The place that all share which it brings new.
+    /// The place of all runs that are new in it.
     pub place: u8,
-    /// All that it holds.
+    /// All runs in it.
     pub all: Vec<Run>,
-    /// How many of these have been delivered, in the order of their names.
+    /// How many of these runs have been delivered, in the order of their names.
     pub delivered: usize,
 }
 
 /// The view of one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
-    /// The namespace whose executions it watches; all where there is none.
+    /// The namespace whose executions it watches; `None` for all.
     pub watches: Option<u8>,
     /// What it has read of owners in other namespaces.
     pub elsewhere: Vec<(ExecutionId, OwnerRead)>,
@@ -39,15 +39,15 @@ pub struct View {
     pub executions: Vec<Execution>,
     /// The runs that it has seen, by uid, which is also the order of their places.
     pub runs: Vec<Seen>,
-    /// What it has seen left of runs.
+    /// What it has seen of the remains of runs.
     pub residue: Vec<Residue>,
     /// The list of runs that is under way.
     pub listing: Option<Listing>,
-    /// Whose create was refused, for which of its attempts, and under which number. Only this process knows.
+    /// The refused creates, each with its execution, attempt and number. Only this process knows them.
     pub refused: Vec<(ExecutionId, u8, Number)>,
-    /// The undecided executions of which it has seen a run go: a set of uids.
+    /// The undecided executions that had a run which it has seen disappear: a set of uids.
     pub had_runs: u8,
-    /// The highest number that it found taken by something that the watch does not show.
+    /// The highest number whose name it found taken by an object that the watch does not show.
     pub highest_taken: Number,
 }
 
@@ -60,7 +60,7 @@ impl View {
         self.residue = cluster.residue().copied().collect();
     }
 
-    /// Takes in a list of runs: what it brings new shares a place, and what it does not hold is gone.
+    /// Takes in a list of runs. The runs that are new share a place, and runs that the list lacks are gone.
     pub fn list_runs(&mut self, cluster: &Cluster) {
         let place = self.next_place();
         for run in cluster.existing_runs() {
@@ -70,14 +70,14 @@ impl View {
         self.tidy();
     }
 
-    /// Begins a list of runs that comes one object at a time.
+    /// Begins a list of runs that arrives one object at a time.
     pub fn begin_list(&mut self, cluster: &Cluster) {
         let mut all: Vec<Run> = cluster.existing_runs().copied().collect();
         all.sort_unstable_by_key(|run| run.number);
         self.listing = Some(Listing { place: self.next_place(), all, delivered: 0 });
     }
 
-    /// Takes in the next object of the list that is under way, or its end; tells whether one is.
+    /// Takes in the next object of the current list, or its end. Returns whether there is a list.
     pub fn go_on_listing(&mut self) -> bool {
         let Some(listing) = &mut self.listing else { return false };
         let (next, place) = (listing.all.get(listing.delivered).copied(), listing.place);
@@ -101,7 +101,7 @@ impl View {
                     Err(at) => self.executions.insert(at, object),
                 }
             }
-            // Of an execution elsewhere no watch tells that it is gone.
+            // No watch reports the deletion of an execution elsewhere; `orphan` ignores it.
             Event::Deleted(uid) => {
                 self.executions.retain(|known| known.id.uid != uid);
                 self.orphan(1 << uid);
@@ -122,7 +122,7 @@ impl View {
         self.tidy();
     }
 
-    /// Takes in one event of the watches of what runs leave behind.
+    /// Takes in one event of the watch of what runs leave behind.
     pub fn see_residue(&mut self, event: &Event<Residue>) {
         match *event {
             Event::Applied(residue) => {
@@ -150,7 +150,7 @@ impl View {
         self.watches.is_some_and(|namespace| namespace != id.namespace())
     }
 
-    /// Records what was read of an owner elsewhere; tells whether that is news.
+    /// Records what was read of an owner elsewhere. Returns whether that is new.
     pub fn read_owner(&mut self, owner: ExecutionId, found: OwnerRead) -> bool {
         let before = self.elsewhere.clone();
         self.elsewhere.retain(|(known, _)| *known != owner);
@@ -159,7 +159,7 @@ impl View {
         self.elsewhere != before
     }
 
-    /// Returns whether it holds what a write of its own has brought.
+    /// Returns whether it shows a write of its own.
     #[must_use]
     pub fn holds(&self, awaited: Awaited) -> bool {
         match awaited {
@@ -190,7 +190,7 @@ impl View {
         self.runs.last().map_or(0, |last| last.place + 1)
     }
 
-    /// Forgets what the index forgets, and counts places from 0, as only their order says something.
+    /// Forgets what the index forgets, and renumbers places from 0, because only their order matters.
     fn tidy(&mut self) {
         let executions = &self.executions;
         let waits = |known: &Execution| known.waits || known.phase == Phase::Undecided;

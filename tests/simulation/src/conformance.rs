@@ -1,8 +1,8 @@
 //! Plans of requests that a fake and a real API server must answer alike.
 //!
-//! A [`Plan`] is made without a server, from a table or from a seed, and played on both through the same client. What
-//! is random on a server (uids, versions, times) is renamed by the order in which it is first seen; all else must be
-//! equal: codes, reasons, the fields that are refused, objects, pages, and what watches deliver.
+//! A [`Plan`] is made without a server, from a table or from a seed, and played on both through the same client. Values
+//! that are random on a server (uids, versions, times) are renamed in the order in which they first appear. Everything
+//! else must be equal: codes, reasons, refused fields, objects, pages, and the events of watches.
 
 mod call;
 mod generate;
@@ -20,23 +20,23 @@ pub use table::{Row, rows, tabled, wrong_rows};
 
 use serde_json::Value;
 
-/// Requests in order, all of one namespace.
+/// Requests in order, all in one namespace.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it is called in reports, such as `seed 7`.
+    /// The name in reports, such as `seed 7`.
     pub title: String,
-    /// The namespace, which is made before and is this plan's alone.
+    /// The namespace, which is created before the plan and used by no other plan.
     pub namespace: String,
     /// The requests.
     pub calls: Vec<Call>,
 }
 
-/// How many differing answers of a plan are described: the later ones mostly follow from the first.
+/// How many differing answers of a plan are described. Later ones mostly follow from the first.
 const DESCRIBED: usize = 3;
-/// How much of a request is shown.
+/// How many characters of a request are shown.
 const SHOWN: usize = 600;
 
-/// Describes where a real and a fake server have answered differently; `None` where both agree.
+/// Describes where a real and a fake server have answered differently, or returns `None` if they agree.
 #[must_use]
 pub fn difference(plan: &Plan, real: &[Line], fake: &[Line]) -> Option<String> {
     let differing = real.iter().zip(fake).enumerate().filter(|(_, (real, fake))| real != fake);

@@ -1,5 +1,5 @@
 //! The operator in simulation: its own replicas in one thread and in virtual time, against a fake API server that
-//! answers as the real one does.
+//! answers like the real one.
 //!
 //! ```text
 //! plan (of a seed, or of a file) ── world ── network ── service::FakeApi ◄── cluster: Tekton, collector, kubelet
@@ -13,8 +13,8 @@
 //!      │                                   └─ rules       its CEL rules, read from the CRD
 //!      └── conformance::play(plan)         the same requests, sent to the fake and to a real kube-apiserver
 //! ```
-//! The server knows no clock and draws no random numbers: the time comes in with each request, and uids come from a
-//! seed. What the plans of [`conformance`] do not ask is not simulated, and is answered with an error.
+//! The server has no clock and draws no random numbers: each request contains the time, and uids come from a seed.
+//! Features that no plan of [`conformance`] uses are not simulated. Requests for them get an error.
 
 pub mod cluster;
 pub mod conformance;

@@ -1,6 +1,7 @@
-//! The network between one replica and the API server: every request takes a while, and some meet a fault of the plan.
+//! The network between one replica and the API server. Every request takes some time, and some meet a fault of the
+//! plan.
 //!
-//! A request that was sent is on its way whatever becomes of its sender: it may arrive after the sender gave up, lost
+//! A request that was sent stays in flight whatever happens to its sender. It may arrive after the sender gave up, lost
 //! the Lease or was killed.
 
 mod fate;
@@ -34,26 +35,26 @@ use crate::service::{Answered, FakeApi};
 use fate::Fate;
 use term::Term;
 
-/// The user that all replicas are for the API server.
+/// The user of all replicas.
 pub const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 
-/// How long a request or an answer is on its way, in milliseconds.
+/// How long a request or an answer takes, in milliseconds.
 const LATENCY: std::ops::Range<u64> = 1..12;
-/// How long a connection hangs that lost what was sent, in seconds, until it breaks: shorter than a world must be still
-/// before it counts as at rest.
+/// How long a connection hangs after it has lost data, in seconds, until it breaks. This is shorter than the time
+/// without changes after which a world counts as at rest.
 const HANGS: std::ops::Range<u64> = 1..45;
 
 pub(crate) use term::RENEW_DEADLINE;
 
-/// The connection broke, or was never there.
+/// The connection broke, or never existed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("connection reset by peer")]
 pub struct Broken;
 
-/// What the network answers with.
+/// An answer of the network.
 pub type Carried = Response<UnsyncBoxBody<Bytes, Broken>>;
 
-/// One replica's way to the API server. Cheap to clone.
+/// The connection of one replica to the API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Network(Arc<Inner>);
 
@@ -65,19 +66,19 @@ struct Inner {
     record: Record,
     /// How many requests this replica has sent.
     sent: AtomicU64,
-    /// For how long it may write.
+    /// The time within which it may write.
     term: Term,
 }
 
 impl Network {
-    /// Connects a replica. `begin` is when the plan begins.
+    /// Connects a replica. `begin` is the time at which the plan begins.
     #[must_use]
     pub fn new(api: FakeApi, plan: Arc<Plan>, begin: Instant, replica: u8, record: Record) -> Self {
         let (sent, term) = (AtomicU64::new(0), Term::default());
         Self(Arc::new(Inner { api, plan, begin, replica, record, sent, term }))
     }
 
-    /// Notes that the process of this replica begins anew: it leads no more.
+    /// Records that the process of this replica starts again: it no longer leads.
     pub(crate) fn restarted(&self) {
         self.0.term.end();
     }
@@ -148,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Hands a request to the API server, once or twice, and returns the last answer.
+    /// Delivers a request to the API server, once or twice, and returns the last answer.
     async fn arrive(self, parts: Parts, body: Bytes, after: Duration, again: Option<Duration>) -> Answered {
         sleep(after).await;
         let ask = || {
@@ -166,7 +167,7 @@ impl Network {
         }
     }
 
-    /// Carries what a watch delivers: late, after a silence, or until it breaks off.
+    /// Carries the events of a watch: late, after a silence, or until the watch breaks.
     fn carry(self, resource: String, body: UnsyncBoxBody<Bytes, Infallible>) -> UnsyncBoxBody<Bytes, Broken> {
         StreamBody::new(self.frames(resource, body)).boxed_unsync()
     }
@@ -192,7 +193,7 @@ impl Network {
         })
     }
 
-    /// Waits while the plan keeps what a watch delivers from arriving.
+    /// Waits while the plan delays the events of a watch.
     async fn hold(&self, resource: &str) {
         sleep(Duration::from_millis(LATENCY.start)).await;
         loop {
@@ -222,7 +223,7 @@ impl Network {
         }
     }
 
-    /// Returns when a watch breaks off next.
+    /// Returns when a watch breaks next.
     fn next_cut(&self, resource: &str) -> Instant {
         const NEVER: Duration = Duration::from_hours(366 * 24);
         let at = self.at();
@@ -237,12 +238,12 @@ impl Network {
     }
 }
 
-/// Returns whether a fault that is about this resource, or about all where that is empty, is about that one.
+/// Returns whether a fault of the resource `of` affects this resource. An empty `of` means all resources.
 fn is_about(of: &str, resource: &str) -> bool {
     of.is_empty() || of == resource
 }
 
-/// Returns what a request watches, where it is a watch.
+/// Returns the resource that a request watches, if it is a watch.
 fn watched(parts: &Parts) -> Option<String> {
     parts.uri.query()?.split('&').find(|pair| *pair == "watch=true")?;
     parts.uri.path().rsplit('/').next().map(str::to_owned)

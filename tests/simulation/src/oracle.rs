@@ -1,5 +1,5 @@
-//! What must hold of every play, whatever its plan: judged by the auditor on what the server recorded, by the second
-//! reading of every decision, and by what is left at the end.
+//! What must hold for every play of every plan. The auditor judges the records of the server. Each decision gets a
+//! second reading, and the final state is checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,29 +27,29 @@ use crate::service::FakeApi;
 const AUDITED: [&str; 7] =
     ["WorkflowExecution", "WorkflowSchedule", "Namespace", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
 
-/// How often a replica may decide on the same view of one target within a second. A task that is tried again and again
-/// brings five pods, whose changes say nothing new; what spins decides as fast as the API server answers.
+/// How often a replica may decide on the same view of one target within a second. A task with many retries has five
+/// pods, whose changes add nothing to the view. A busy loop decides as fast as the API server answers.
 const ON_ONE_VIEW: u32 = 20;
 
-/// How many writes one execution may cost where nothing goes wrong: a run is created, committed to, released and
-/// deleted; the status says Running, progress (twice), the end, that the target is free, and what blocks it or clears
-/// it; three events tell of it.
+/// How many writes one execution may cost without faults:
+/// - its run is created, committed to, released and deleted;
+/// - the status records Running, progress (twice), the end, the free target, and a block or its clearance;
+/// - three events report it.
 const WRITES_EACH: u64 = 14;
-/// How many writes a further attempt may cost: its record, its run, the commit, the release, progress (twice) and the
-/// deletion of its run; three events.
+/// How many writes a further attempt may cost: its record, its run, the commit, the release, progress (twice), the
+/// deletion of its run, and three events.
 const WRITES_AGAIN: u64 = 10;
-/// How long an execution may wait for its first status where nothing but watches fails: twice the three minutes after
-/// which a silent watch is begun anew, and some.
+/// How long an execution may wait for its first status if only watches have faults. A silent watch is restarted after
+/// three minutes: this is twice that time, and a reserve.
 const UNSEEN: chrono::TimeDelta = chrono::TimeDelta::minutes(10);
 
-/// How long an execution may wait for its first status where nothing hinders that: ten seconds until a wait is told,
-/// and some. What is held back after a failure waits for up to thirty.
+/// How long an execution may wait for its first status if nothing delays the operator. A wait is reported after ten
+/// seconds, and the rest is reserve. After a failure a target may wait up to thirty seconds.
 const TOLD: chrono::TimeDelta = chrono::TimeDelta::seconds(20);
-/// How long after a fault, or after the begin, nothing hinders any more: a silent watch is begun anew after three
-/// minutes.
+/// How long a fault, or the start, can delay the operator afterwards: a silent watch is restarted after three minutes.
 const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
 
-/// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
+/// Judges properties that depend on the plan: the cost without faults, and whether an execution was overlooked.
 pub fn judge_course(plan: &Plan, server: &Server, (begin, end): (Time, Time), record: &Record, created: u64) {
     let again = attempts_again(server);
     let allowed = created * WRITES_EACH + again * WRITES_AGAIN + writes_of_schedules(server);
@@ -84,8 +84,8 @@ pub fn judge_course(plan: &Plan, server: &Server, (begin, end): (Time, Time), re
     }
 }
 
-/// Judges waits without a sign, where no fault kept the operator from acting when it was to act: that postpones what it
-/// does. A clock that is wrong makes any deadline come late.
+/// Judges waits without a report, if no fault delayed the operator at the time. With a wrong clock every deadline may
+/// be late.
 fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time, Time) -> bool, record: &Record) {
     if plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
         return;
@@ -97,16 +97,17 @@ fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time,
     });
     let was_calm = |until: Time| !hinders(until - TOLD_WITHIN, until);
     for lasted in silence::lasted(versions, end) {
-        // What is hindered when it is due is done when nothing hinders any more.
+        // Work that was delayed when it was due is done when the delay has ended.
         if was_calm(lasted.late) || was_calm(lasted.until) {
             record.broken(lasted.to_string());
         }
     }
 }
 
-/// Counts the writes that schedules may cost where nothing goes wrong: a child is created, named and recorded; a plan
-/// that begins or a person's change is written once; a hold that begins or ends is written and told, and so is what a
-/// triage comes to.
+/// Counts the writes that schedules may cost without faults:
+/// - a child is created, named and recorded;
+/// - a new plan, or a person's change, is written once;
+/// - the begin and end of a hold, and the results of a triage, are written and reported.
 fn writes_of_schedules(server: &Server) -> u64 {
     let held = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -129,7 +130,7 @@ fn writes_of_schedules(server: &Server) -> u64 {
     allowed
 }
 
-/// Counts the attempts that came after a first one.
+/// Counts the attempts after the first ones.
 fn attempts_again(server: &Server) -> u64 {
     let mut most: BTreeMap<String, usize> = BTreeMap::new();
     for (_, change) in server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution") {
@@ -142,7 +143,7 @@ fn attempts_again(server: &Server) -> u64 {
     most.values().map(|attempts| attempts.saturating_sub(1) as u64).sum()
 }
 
-/// Judges every decision of a replica as it is made.
+/// Judges every decision of a replica when it is made.
 #[must_use]
 pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
     let views: Mutex<BTreeMap<String, View>> = Mutex::default();
@@ -176,8 +177,8 @@ pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
     })
 }
 
-/// Returns how far a view may be behind when it makes a child, with the time that the request takes: a silent watch is
-/// begun anew after three minutes, and a request may be late by forty seconds.
+/// Returns how old a view may be when it leads to a child, including the time of the request. A silent watch is
+/// restarted after three minutes, and a request may be forty seconds late.
 fn lag(plan: &Plan) -> Duration {
     let is_harmless = |what: &Trouble| {
         matches!(
@@ -194,7 +195,7 @@ fn lag(plan: &Plan) -> Duration {
     if is_calm { Duration::from_secs(5) } else { Duration::from_mins(6) }
 }
 
-/// Lists what a view holds of a target: what its watches deliver, with the versions where the view keeps them.
+/// Lists the content of a target's view: the objects from its watches, with their versions if the view keeps them.
 fn held(target: &Target) -> BTreeSet<String> {
     let executions = target.executions.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
     let runs = target.runs.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
@@ -206,7 +207,7 @@ fn held(target: &Target) -> BTreeSet<String> {
     executions.chain(runs).chain(residue).chain(schedules).collect()
 }
 
-/// Compares what was last decided on with what a replica has listed that starts into the world at rest.
+/// Compares the views of the last decisions with the lists of a replica that starts when the world is at rest.
 pub fn judge_views(record: &Record, newcomer: &Record) {
     let known = record.views();
     for (target, (listed, _)) in newcomer.views() {
@@ -221,7 +222,7 @@ pub fn judge_views(record: &Record, newcomer: &Record) {
     }
 }
 
-/// What a replica last decided on.
+/// The view of a replica's last decision.
 #[derive(Default)]
 struct View {
     seen: u64,
@@ -229,7 +230,7 @@ struct View {
     decided: u32,
 }
 
-/// Judges all that has happened, after everything has come to rest. Without a policy, clocks are wrong.
+/// Judges the whole play after everything has come to rest. Without a policy, clocks are wrong.
 #[must_use]
 pub fn judge(
     plan: &Plan,
@@ -257,7 +258,8 @@ pub fn judge(
             })
         })
         .collect();
-    // What did not get through is in no log of the server: a run that could not be released may be deleted.
+    // A request that did not arrive is missing in the server's log. After a failed release the run may still be
+    // deleted.
     let unpatched = record.unpatched_runs().into_iter().map(|((namespace, name), code)| Request {
         verb: "patch".to_owned(),
         user: OPERATOR.to_owned(),
@@ -291,7 +293,7 @@ pub fn judge(
     let are_clocks_right = policy.is_some();
     let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy, lag: lag(plan) };
     let report = audit(&changes, &requests, &options);
-    // What is too early by the clock of the server was late enough by the clock of a replica whose clock is wrong.
+    // If a replica's clock is wrong, its removals may be early by the clock of the server.
     let is_early = |rule: &str| matches!(rule, "removed-early" | "deleted-early");
     for violation in report.violations.iter().filter(|it| are_clocks_right || !is_early(it.rule)) {
         record.broken(violation.to_string().trim_end());
@@ -302,7 +304,7 @@ pub fn judge(
     report.counts.iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// Returns how each execution stands: name, phase and reason.
+/// Returns the final state of each execution: name, phase and reason.
 #[must_use]
 pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     let executions = namespaces.iter().flat_map(|namespace| api.all(&executions_in(namespace)));
@@ -318,7 +320,7 @@ pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     lines.chain(schedules.map(|schedule| standing_of_schedule(&schedule))).collect()
 }
 
-/// Returns how a schedule stands: its failures in a row, its last outcome, what holds it.
+/// Returns the state of a schedule: its failures in a row, its last outcome, and what holds it.
 fn standing_of_schedule(schedule: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("(none)").to_owned();
     let (meta, status) = (&schedule["metadata"], &schedule["status"]);
@@ -337,7 +339,7 @@ fn standing_of_schedule(schedule: &Value) -> String {
     )
 }
 
-/// Lists what is not at rest.
+/// Returns everything that is not at rest.
 #[must_use]
 pub fn unrest(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -1,30 +1,30 @@
-//! What became of a play.
+//! The outcome of a play.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::record::Record;
 
-/// What became of a play.
+/// The outcome of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is broken; empty where all held.
+    /// The violations; empty if all invariants held.
     pub violations: Vec<String>,
     /// The hash of all requests, with their times, in hexadecimal digits.
     pub hash: String,
     /// How many requests the replicas sent.
     pub requests: u64,
-    /// How many decisions they made on a full view.
+    /// How many decisions they made on a complete view.
     pub decisions: u64,
-    /// How long it took, in virtual time.
+    /// How long the play took, in virtual time.
     pub took: Duration,
     /// How often each kind of fault struck.
     pub faults: BTreeMap<&'static str, u64>,
-    /// How often what happened, by the auditor's names.
+    /// How often each event of the auditor's list happened.
     pub counts: BTreeMap<String, u64>,
-    /// How each execution stood at the end: name, phase and reason.
+    /// The final state of each execution: name, phase and reason.
     pub executions: Vec<String>,
-    /// One line a request, where they were kept.
+    /// One line per request, if lines are kept.
     pub lines: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The people and programs of a cluster: they create executions, and do what the operator does not expect.
+//! The people and programs of a cluster. They create executions, and do what the operator does not expect.
 
 mod schedules;
 
@@ -14,15 +14,15 @@ use crate::service::FakeApi;
 use schedules::Schedules;
 pub use schedules::schedules_in;
 
-/// Their user names for the API server.
+/// The user name of a person.
 pub(crate) const PERSON: &str = "alice@example.com";
-/// The registry of bundles, where a plan names none.
+/// The registry of bundles if a plan names none.
 const REGISTRY: &str = "registry.test";
 /// The namespace of all runs.
 pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 /// The label of a pod with the name of its run.
 const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
-/// A finalizer that nobody in the cluster knows.
+/// A finalizer that no controller in the cluster handles.
 const FINALIZER: &str = "example.com/archive";
 
 /// A user with every permission.
@@ -33,13 +33,13 @@ pub struct People {
 }
 
 impl People {
-    /// Lets people into a cluster. `tekton` is the version whose stories their bundles name.
+    /// Creates people in a cluster. Their bundles name stories of the version `tekton`.
     #[must_use]
     pub fn new(api: FakeApi, clock: Clock, tekton: &str) -> Self {
         Self { api, clock, tekton: tekton.to_owned() }
     }
 
-    /// Does one thing. What cannot be done, as the object is not there or the API server refuses it, is left.
+    /// Performs one deed. It is skipped if the object does not exist, or if the API server refuses it.
     pub fn act(&self, deed: &Deed) {
         let path = path_of(deed.object());
         match deed {
@@ -81,7 +81,7 @@ impl People {
         }
     }
 
-    /// Takes back what would hold things up for ever: the finalizers on runs. And lets no schedule make another child.
+    /// Ends what would delay the plan for ever: removes the finalizers from runs, and suspends all schedules.
     pub fn repair(&self) {
         self.schedules().suspend_all();
         for run in self.api.all(&runs()) {
@@ -142,7 +142,7 @@ impl People {
         }
     }
 
-    /// Returns the path of the newest run that was made for an execution of this name.
+    /// Returns the path of the newest run for an execution with this name.
     fn run_of(&self, execution: &str) -> Option<String> {
         let is_its = |run: &Value| run["metadata"]["annotations"][labels::ANNOTATION_WORKFLOW_EXECUTION] == *execution;
         let newest = self.api.all(&runs()).into_iter().filter(is_its).max_by_key(|run| {
@@ -152,7 +152,7 @@ impl People {
         Some(format!("{}/{}", runs(), newest["metadata"]["name"].as_str()?))
     }
 
-    /// Says of each container of a run's pods that it runs, where all of them wait.
+    /// Marks each container of a run's pods as running, if all of them wait.
     fn start_pods(&self, execution: &str) {
         let Some(run) = self.run_of(execution) else { return };
         let run = run.rsplit('/').next().unwrap_or_default();
@@ -173,7 +173,7 @@ impl People {
         }
     }
 
-    /// Creates a run with the next name of the chain on which this execution's target is.
+    /// Creates a run with the next name in the chain of this execution's target.
     fn forge_run(&self, execution: &str) {
         let found = self.api.ask("", &Method::GET, &path_of(execution), &Value::Null).body;
         let target = found["spec"]["targetResource"].as_str().and_then(|target| TargetName::parse(target).ok());
@@ -200,7 +200,7 @@ impl People {
     }
 
     fn ask(&self, method: &Method, path: &str, body: &Value) {
-        // What is refused is left: people make mistakes.
+        // A refused request is ignored: people make mistakes.
         let _ = self.api.ask(PERSON, method, path, body);
     }
 }

@@ -1,7 +1,7 @@
-//! A plan: all that happens to a cluster and its operators from outside, written down before it happens.
+//! A plan: everything that affects a cluster and its operators from outside, written down in advance.
 //!
-//! A plan is drawn from a seed, or read from a file. What the operators do about it follows from the plan alone, so a
-//! plan that broke something breaks it again.
+//! A plan is drawn from a seed, or read from a file. The operators' reactions follow from the plan alone: a plan that
+//! has broken something breaks it again.
 
 mod deed;
 mod draw;
@@ -17,14 +17,14 @@ pub use deed::{Create, Deed, Edit, Hint, NewSchedule};
 /// The namespaces of executions.
 pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
 
-/// Milliseconds of virtual time since the begin.
+/// Milliseconds of virtual time since the plan began.
 pub type Millis = u64;
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Plan {
-    /// What small things follow from: how long each request takes, the uids, the jitter of the election.
+    /// The seed of small choices: the duration of each request, the uids, and the jitter of the election.
     pub seed: u64,
     /// How many replicas there are.
     #[serde(default = "two")]
@@ -35,10 +35,10 @@ pub struct Plan {
     /// The version of Tekton whose recorded stories are played.
     #[serde(default = "newest")]
     pub tekton: String,
-    /// What people and programs do, by time.
+    /// The deeds of people and programs, by time.
     #[serde(default)]
     pub acts: Vec<Act>,
-    /// What goes wrong, and when. All that can heal is healed after the last of these.
+    /// The faults and their times. Everything that can heal is healed after the last of these.
     #[serde(default)]
     pub faults: Vec<Fault>,
 }
@@ -51,136 +51,136 @@ fn newest() -> String {
     "v1.12.0".to_owned()
 }
 
-/// Something that somebody does.
+/// A deed at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Act {
-    /// When.
+    /// When the deed happens.
     pub at: Millis,
-    /// What.
+    /// The deed.
     #[serde(rename = "do")]
     pub what: Deed,
 }
 
-/// Something that goes wrong for a while.
+/// A fault that lasts for some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fault {
-    /// From when.
+    /// When it begins.
     pub from: Millis,
-    /// Until when.
+    /// When it ends.
     pub to: Millis,
-    /// For which replica; for all where none is named.
+    /// The affected replica; all replicas if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<u8>,
-    /// What.
+    /// The kind of the fault.
     pub what: Trouble,
 }
 
-/// What goes wrong. `percent` is how many of a hundred requests it happens to.
+/// A kind of fault. `percent` is how many of a hundred requests are affected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Trouble {
     /// Requests never arrive.
     Lost {
-        /// Of a hundred.
+        /// How many of a hundred.
         percent: u8,
     },
-    /// Requests are done, and their answers never arrive.
+    /// Requests are executed, and their answers never arrive.
     AnswerLost {
-        /// Of a hundred.
+        /// How many of a hundred.
         percent: u8,
     },
     /// Requests arrive twice.
     Doubled {
-        /// Of a hundred.
+        /// How many of a hundred.
         percent: u8,
     },
-    /// Requests arrive late, after their sender has given up where that is later.
+    /// Requests arrive late, possibly after their sender has given up.
     Late {
-        /// Of a hundred.
+        /// How many of a hundred.
         percent: u8,
-        /// By how much, in milliseconds.
+        /// The delay, in milliseconds.
         by: Millis,
     },
     /// Requests are refused with this HTTP status.
     Refused {
-        /// Of a hundred.
+        /// How many of a hundred.
         percent: u8,
-        /// Such as 429 or 503.
+        /// The status, such as 429 or 503.
         code: u16,
-        /// Which of them: such as `patch`; all, where it is empty.
+        /// The affected verb, such as `patch`; empty for all verbs.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         verb: String,
-        /// Of what: such as `pipelineruns`; of all, where it is empty.
+        /// The affected resource, such as `pipelineruns`; empty for all resources.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         resource: String,
     },
-    /// The right to do this is missing.
+    /// The permission for this operation is missing.
     Denied {
-        /// Such as `create`.
+        /// The verb, such as `create`.
         verb: String,
-        /// Such as `pipelineruns`.
+        /// The resource, such as `pipelineruns`.
         resource: String,
     },
     /// The API server does not serve this kind.
     KindMissing {
-        /// Such as `pipelineruns`.
+        /// The resource, such as `pipelineruns`.
         resource: String,
     },
-    /// The CRD of executions is another one, which lacks these fields.
+    /// The CRD of executions is replaced by one without these fields.
     FieldsDropped {
-        /// Such as `status.pipelineRunRef`.
+        /// The fields, such as `status.pipelineRunRef`.
         fields: Vec<String>,
     },
     /// Watches deliver late.
     WatchLate {
-        /// Of what; all, where it is empty.
+        /// The affected resource; empty for all resources.
         #[serde(default)]
         resource: String,
-        /// By how much, in milliseconds.
+        /// The delay, in milliseconds.
         by: Millis,
     },
-    /// Watches are open and deliver nothing.
+    /// Watches stay open and deliver nothing.
     WatchSilent {
-        /// Of what; all, where it is empty.
+        /// The affected resource; empty for all resources.
         #[serde(default)]
         resource: String,
     },
-    /// Watches break off, and are refused with this HTTP status.
+    /// Watches break, and new ones are refused with this HTTP status.
     WatchRefused {
-        /// Of what; all, where it is empty.
+        /// The affected resource; empty for all resources.
         #[serde(default)]
         resource: String,
-        /// Such as 410 or 403.
+        /// The status, such as 410 or 403.
         code: u16,
     },
-    /// Nothing that the replica sends arrives, and its watches are silent.
+    /// No request of the replica arrives, and its watches are silent.
     Partition,
-    /// The process is killed, and starts again at the end.
+    /// The process is killed, and starts again when the fault ends.
     Crash,
-    /// The process is asked to stop, and starts again at the end.
+    /// The process is asked to stop, and starts again when the fault ends.
     Restart,
-    /// The clock is wrong by so many seconds. Does not heal.
+    /// The clock is wrong by this many seconds. Does not heal.
     Clock {
-        /// Ahead, or behind where it is negative.
+        /// Seconds ahead; negative for behind.
         ahead: i32,
     },
-    /// At the begin, the API server forgets all changes: watches from before have expired.
+    /// When the fault begins, the API server forgets all changes: watches from before have expired.
     Compacted,
-    /// Tekton's controller does not run.
+    /// Tekton's controller is stopped.
     TektonDown,
-    /// Tekton loses the requests to stop a run that are made meanwhile: it works on such a run no more, until the run
-    /// changes after the end of this.
+    /// Tekton loses requests to stop a run during this fault. It ignores such a run until the run changes after the end
+    /// of the fault.
     CancelsLost,
-    /// Nothing can be fetched from a registry.
+    /// Nothing can be fetched from this registry.
     RegistryDown {
-        /// Its host, such as `registry.test`.
+        /// The host of the registry, such as `registry.test`.
         registry: String,
     },
     /// A namespace is paused.
     NamespacePaused {
-        /// Its name.
+        /// The name of the namespace.
         namespace: String,
     },
     /// Everything is paused.
@@ -188,7 +188,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Names its kind, for counts.
+    /// Returns the name of the kind, for counts.
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
@@ -216,8 +216,8 @@ impl Trouble {
         }
     }
 
-    /// Returns whether an operator can tell all executions how they stand in spite of it: the right that is missing is
-    /// one that no status needs, or a registry is what is out of reach.
+    /// Returns whether an operator can still write the statuses of all executions. The permission to create or get is
+    /// missing, or only a registry or Tekton has the fault.
     #[must_use]
     pub fn leaves_statuses(&self) -> bool {
         match self {
@@ -227,13 +227,13 @@ impl Trouble {
         }
     }
 
-    /// Returns whether it keeps nothing but watches from their work.
+    /// Returns whether only watches are affected.
     #[must_use]
     pub fn is_about_watches(&self) -> bool {
         matches!(self, Self::WatchSilent { .. } | Self::WatchLate { .. } | Self::Compacted)
     }
 
-    /// Returns whether it ends when all heals.
+    /// Returns whether the fault ends when everything heals.
     #[must_use]
     pub fn heals(&self) -> bool {
         !matches!(self, Self::Clock { .. })
@@ -241,7 +241,7 @@ impl Trouble {
 }
 
 impl Fault {
-    /// Returns whether it strikes a replica at this time.
+    /// Returns whether the fault strikes a replica at this time.
     #[must_use]
     pub fn strikes(&self, replica: u8, at: Millis) -> bool {
         self.replica.is_none_or(|struck| struck == replica)
@@ -252,24 +252,24 @@ impl Fault {
 /// Why a plan cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The file is not there.
+    /// The file cannot be read.
     #[error("cannot read the plan {path}")]
     Unreadable {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The file holds no plan.
+    /// The file contains no plan.
     #[error("{path} is no plan: {source}; a field or a word is wrong there, tests/simulation/src/plan.rs lists them")]
     Invalid {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// Where and why.
+        /// The error and its place.
         source: serde_json::Error,
     },
-    /// The plan says what cannot be.
+    /// The plan contains something impossible.
     #[error("the plan cannot be played: {0}")]
     Impossible(String),
 }
@@ -284,7 +284,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks what no type says.
+    /// Checks what the types do not guarantee.
     pub fn check(&self) -> Result<(), PlanError> {
         let impossible = |why: String| Err(PlanError::Impossible(why));
         if !(1..=3).contains(&self.replicas) {
@@ -314,7 +314,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns when the last act is done and the last fault that heals is over.
+    /// Returns the time after the last act and the last fault that heals.
     #[must_use]
     pub fn calm_from(&self) -> Millis {
         let acts = self.acts.iter().map(|act| act.at);
@@ -324,7 +324,7 @@ impl Plan {
 }
 
 impl fmt::Display for Plan {
-    /// Writes it as a file holds it.
+    /// Formats the plan as in a file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?)
     }

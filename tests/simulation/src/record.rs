@@ -1,4 +1,4 @@
-//! What was seen of one play: every request that a replica sent, as a hash, and as lines where somebody reads them.
+//! The record of one play: every request of a replica, as a hash, and as lines if a reader needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,30 +21,30 @@ struct Kept {
     hash: Sha256,
     requests: u64,
     decisions: u64,
-    /// Those that write, but to the Lease.
+    /// How many requests were writes, except those of the Lease.
     writes: u64,
-    /// One line a request, where they are kept.
+    /// One line per request, if lines are kept.
     lines: Option<Vec<String>>,
     /// How often each kind of fault struck a request.
     struck: BTreeMap<&'static str, u64>,
     violations: Vec<String>,
-    /// The runs whose change did not get through to the API server, by namespace and name, with the HTTP status that
-    /// the replica was answered with.
+    /// The runs with a change that did not reach the API server, by namespace and name. The value is the HTTP status
+    /// that the replica got.
     unpatched: BTreeMap<(String, String), u16>,
-    /// By target, what was first decided on and what was last.
+    /// The views of the first and of the last decision, by target.
     views: BTreeMap<String, (View, View)>,
-    /// By target, when the last decision on it wants the next one, where it does.
+    /// When the last decision wants the next one, by target.
     wakes: BTreeMap<String, Instant>,
 }
 
-/// What a decision has seen of a target: each object with its version.
+/// The view of a decision on a target: each object with its version.
 pub(crate) type View = BTreeSet<String>;
 
-/// How many violations of one play are kept: one is enough to fail, some more help to understand.
+/// How many violations of one play are kept. One is enough to fail, and some more help to understand it.
 const MAX_VIOLATIONS: usize = 20;
 
 impl Record {
-    /// Makes a record that keeps a line for each request, or only their hash.
+    /// Creates a record that keeps a line for each request, or only their hash.
     #[must_use]
     pub fn new(keep_lines: bool) -> Self {
         let kept = Kept { lines: keep_lines.then(Vec::new), ..Kept::default() };
@@ -55,7 +55,7 @@ impl Record {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request that a replica sends.
+    /// Records a request of a replica.
     pub(crate) fn sent(&self, at: Millis, replica: u8, parts: &Parts, body: &Bytes) {
         let mut kept = self.kept();
         kept.requests += 1;
@@ -70,13 +70,13 @@ impl Record {
         }
     }
 
-    /// Returns how many requests were writes, but to the Lease.
+    /// Returns how many requests were writes, except those of the Lease.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.kept().writes
     }
 
-    /// Notes that a replica has decided on a target, and when it wants to decide on it again.
+    /// Records a decision on a target, and when the replica wants to decide again.
     pub(crate) fn decided(&self, target: &str, wake: Option<Instant>) {
         let mut kept = self.kept();
         kept.decisions += 1;
@@ -86,13 +86,13 @@ impl Record {
         }
     }
 
-    /// Returns whether the time of some target comes within a while: something may change then by itself.
+    /// Returns whether a target is due within this span: time alone may then change something.
     pub(crate) fn wakes_within(&self, span: Duration) -> bool {
         let now = Instant::now();
         self.kept().wakes.values().any(|wake| (now..now + span).contains(wake))
     }
 
-    /// Notes that a request to change an object did not get through to the API server, whose log does not have it.
+    /// Records a change that did not reach the API server: the server's log does not have it.
     pub(crate) fn kept_from_server(&self, parts: &Parts, code: u16) {
         let path: Vec<&str> = parts.uri.path().split('/').collect();
         if parts.method == http::Method::PATCH
@@ -102,12 +102,12 @@ impl Record {
         }
     }
 
-    /// Returns the runs of which a change did not get through, by namespace and name.
+    /// Returns the runs with a change that did not reach the API server, by namespace and name.
     pub(crate) fn unpatched_runs(&self) -> BTreeMap<(String, String), u16> {
         self.kept().unpatched.clone()
     }
 
-    /// Notes what a replica has decided on.
+    /// Records the view of a decision.
     pub(crate) fn viewed(&self, target: &str, view: View) {
         let mut kept = self.kept();
         if let Some((_, last)) = kept.views.get_mut(target) {
@@ -117,7 +117,7 @@ impl Record {
         }
     }
 
-    /// Returns what was first and what was last decided on, by target.
+    /// Returns the views of the first and of the last decision, by target.
     pub(crate) fn views(&self) -> BTreeMap<String, (View, View)> {
         self.kept().views.clone()
     }
@@ -128,12 +128,12 @@ impl Record {
         self.kept().decisions
     }
 
-    /// Notes that a fault struck.
+    /// Records that a fault struck.
     pub(crate) fn struck(&self, label: &'static str) {
         *self.kept().struck.entry(label).or_default() += 1;
     }
 
-    /// Notes that something is broken.
+    /// Records a violation.
     pub(crate) fn broken(&self, what: impl Into<String>) {
         let mut kept = self.kept();
         if kept.violations.len() < MAX_VIOLATIONS {
@@ -153,7 +153,7 @@ impl Record {
         (kept.requests, hex)
     }
 
-    /// Takes the lines that were kept.
+    /// Takes the kept lines.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.kept().lines.take().unwrap_or_default()
@@ -165,7 +165,7 @@ impl Record {
         self.kept().struck.clone()
     }
 
-    /// Returns what is broken.
+    /// Returns the violations.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.kept().violations.clone()

@@ -1,8 +1,8 @@
-//! The fake API server as a synchronous value. Knows no clock, no runtime and no client.
+//! The fake API server as a synchronous value, without a clock, a runtime or a client.
 //!
-//! It follows the rules of kube-apiserver as far as the operator relies on them: versions, conflicts, preconditions,
+//! It follows the rules of kube-apiserver that the operator relies on: versions, conflicts, preconditions,
 //! subresources, deletion, selectors, pages, watches. Authentication, authorization, admission and garbage collection
-//! are not part of it, and neither is server-side apply, which the operator does not use: it answers 415.
+//! are not part of it. The operator does not use server-side apply, which is answered with 415.
 
 mod answer;
 mod audit;
@@ -39,18 +39,18 @@ use kind::kinds;
 use store::Store;
 use target::{Part, Query, Target};
 
-/// How large a request's body may be: the limit of kube-apiserver.
+/// The largest request body: the limit of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// Where CRDs are. They are read by name, and no request changes one.
+/// The path of CRDs. They are read by name, and no request changes one.
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 
-/// What a request brings: an answer, or a watch that is to be asked for its events.
+/// The reply to a request: an answer, or a watch with events to fetch.
 #[derive(Debug)]
 pub enum Reply {
     /// The answer.
     Answer(Answer),
-    /// An accepted watch: [`Server::events`] returns what it has to deliver.
+    /// An accepted watch: [`Server::events`] returns its events.
     Watch(Watch),
 }
 
@@ -61,18 +61,18 @@ pub struct Server {
     store: Store,
     /// The uids of objects without `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
     unmanaged: BTreeSet<String>,
-    /// The fields of `WorkflowExecutions` that the CRD does not have now, such as `status.phase`.
+    /// The fields of `WorkflowExecutions` that the CRD currently lacks, such as `status.phase`.
     dropped: Vec<String>,
-    /// How often the CRD was changed: watches from before end.
+    /// How often the CRD was changed. Watches from before a change end.
     crd_changes: u64,
-    /// Watches that began before this many changes of the CRD have ended.
+    /// Watches that began before this number of changes have ended.
     ended_before: u64,
-    /// What was asked, where that is kept.
+    /// The audit log, if it is kept.
     audit_log: Option<Vec<Entry>>,
 }
 
 impl Server {
-    /// Makes an empty server. Everything that it makes up, such as uids, follows from the seed.
+    /// Creates an empty server. All generated values, such as uids, follow from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -126,19 +126,19 @@ impl Server {
         Ok(Answer::ok(self.shown(target.kind, object)))
     }
 
-    /// Lets the CRD of executions lack these fields from now on. The API server goes by it at once, and watches from
-    /// before deliver what it makes of objects, until [`end_watches_of_old_crds`](Self::end_watches_of_old_crds).
+    /// Removes these fields from the CRD of executions from now on. The API server applies this at once. Watches from
+    /// before deliver the changed objects until [`end_watches_of_old_crds`](Self::end_watches_of_old_crds).
     pub fn drop_fields(&mut self, fields: &[String]) {
         self.dropped = fields.to_vec();
         self.crd_changes += 1;
     }
 
-    /// Ends the watches that began before the CRD was changed last.
+    /// Ends the watches that began before the last change of the CRD.
     pub fn end_watches_of_old_crds(&mut self) {
         self.ended_before = self.crd_changes;
     }
 
-    /// Returns an object as the API server shows it: without the fields that its CRD does not have.
+    /// Returns an object as the API server shows it: without the fields that its CRD lacks.
     fn shown(&self, kind: usize, object: &Value) -> Value {
         let mut shown = object.clone();
         if self.drops_of(kind) {
@@ -166,45 +166,44 @@ impl Server {
         self.store.changes()
     }
 
-    /// Keeps all that happens from now on: the changes, compacted or not, and the audit log.
+    /// Keeps everything from now on: the changes, compacted or not, and the audit log.
     pub fn keep_records(&mut self) {
         self.store.keep_archive();
         self.audit_log.get_or_insert_default();
     }
 
-    /// Returns the changes that were kept, oldest first, each with the kind of its object; none where none are.
+    /// Returns the kept changes, oldest first, each with the kind of its object. Empty if changes are not kept.
     pub fn archive(&self) -> impl Iterator<Item = (&Kind, &Change)> {
         self.store.archive().iter().map(|change| (&self.kinds[change.key.kind], change))
     }
 
-    /// Returns the revision of the newest change that was kept and is of another kind than this; 0 where none was.
+    /// Returns the revision of the newest kept change of any other kind than this one, or 0.
     #[must_use]
     pub fn newest_change_but_of(&self, plural: &str) -> u64 {
         let newest = self.store.archive().iter().rev().find(|change| self.kinds[change.key.kind].plural != plural);
         newest.map_or(0, |change| change.revision)
     }
 
-    /// Returns the changes after a revision, oldest first; `None` where some of them are compacted, or where the server
-    /// is older than that.
+    /// Returns the changes after a revision, oldest first. `None` if some of them are compacted, or if the server is at
+    /// an older revision.
     #[must_use]
     pub fn changes_after(&self, revision: u64) -> Option<impl Iterator<Item = &Change>> {
         let is_known = (self.store.compacted()..=self.store.revision()).contains(&revision);
         is_known.then(|| self.store.changes_after(revision))
     }
 
-    /// Returns all objects: kind by kind, and by namespace and name.
+    /// Returns all objects, by kind, namespace and name.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.store.objects()
     }
 
-    /// Returns the kind of an object, where the server knows it.
+    /// Returns the kind of an object, if the server knows it.
     #[must_use]
     pub fn kind_of(&self, object: &Value) -> Option<&Kind> {
         self.kinds.iter().find(|kind| object["kind"] == kind.kind && object["apiVersion"] == kind.api_version())
     }
 
-    /// Forgets all changes up to the newest, as etcd does every few minutes: lists and watches from before have
-    /// expired.
+    /// Forgets all changes so far, as etcd does every few minutes: lists and watches from before have expired.
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
     }

@@ -22,35 +22,35 @@ use wfe_core::Time;
 
 use crate::server::{Answer, Reply, Server, USER, Watch};
 
-/// What the service answers with.
+/// The answer of the service.
 pub type Answered = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A fake API server that any number of clients talk to. Cheap to clone; all clones are one server.
+/// A fake API server for any number of clients. All clones are the same server, and cheap.
 #[derive(Clone)]
 pub struct FakeApi {
     server: Arc<Mutex<Server>>,
-    /// Says that something was changed, to the cluster.
+    /// Notifies the cluster of changes.
     changed: watch::Sender<u64>,
-    /// Says the same to the watches, in the order in which they wait. (A channel of tokio would draw lots.)
+    /// Notifies the watches, in the order in which they wait. (A channel of tokio would use a random order.)
     waiting: Arc<Notify>,
     now: Arc<dyn Fn() -> Time + Send + Sync>,
 }
 
 impl FakeApi {
-    /// Makes an empty server. `now` tells it the time whenever a request arrives.
+    /// Creates an empty server. `now` returns the time for each request.
     #[must_use]
     pub fn new(seed: u64, now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         let server = Arc::new(Mutex::new(Server::new(seed)));
         Self { server, changed: watch::Sender::default(), waiting: Arc::default(), now: Arc::new(now) }
     }
 
-    /// Makes a client of it.
+    /// Creates a client of this server.
     #[must_use]
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
 
-    /// Looks at the server, or changes it, between two requests.
+    /// Reads or changes the server between two requests.
     pub fn with<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
         let mut server = self.server();
         let seen = look(&mut server);
@@ -58,7 +58,8 @@ impl FakeApi {
         seen
     }
 
-    /// Asks as somebody in the cluster itself: without a network, and answered at once. A PATCH is a merge patch.
+    /// Sends a request as a user within the cluster, without a network, and returns the answer at once. A PATCH is a
+    /// merge patch.
     #[must_use]
     pub fn ask(&self, user: &str, method: &Method, path: &str, body: &Value) -> Answer {
         let sent = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
@@ -73,7 +74,7 @@ impl FakeApi {
         }
     }
 
-    /// Returns the objects of a collection as they are now, in the order of their names.
+    /// Returns the current objects of a collection in the order of their names.
     #[must_use]
     pub fn all(&self, path: &str) -> Vec<Value> {
         match self.ask("", &Method::GET, path, &Value::Null).body["items"].take() {
@@ -82,12 +83,12 @@ impl FakeApi {
         }
     }
 
-    /// Looks at the server without telling its watches.
+    /// Reads the server without notifying its watches.
     pub fn look<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         look(&self.server())
     }
 
-    /// Returns what says that something was changed: the revision of the newest change.
+    /// Returns a channel with the revision of the newest change.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
@@ -128,7 +129,7 @@ impl FakeApi {
         }
     }
 
-    /// Delivers the events of a watch as lines, until it is over.
+    /// Delivers the events of a watch as lines, until the watch has ended.
     fn deliver(self, watch: Watch) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
         stream::unfold((self, watch), |(api, mut watch)| async move {
             loop {

@@ -1,13 +1,13 @@
-//! Makes a plan that breaks something smaller: fewer faults, then fewer acts, then shorter faults.
+//! Makes a plan that breaks a rule smaller: fewer faults, then fewer acts, then shorter faults.
 
 use crate::plan::Plan;
 use crate::world::{How, play};
 
-/// How many smaller plans are tried: some minutes.
+/// How many smaller plans are tried. This takes some minutes.
 const TRIES: usize = 600;
 
-/// Returns the smallest plan that was found which still breaks something in the same words, up to the first digit: what
-/// comes after has names and times.
+/// Returns the smallest found plan that still has the same violation. Violations are compared up to their first digit,
+/// because names and times follow.
 ///
 /// # Errors
 /// Why a plan cannot be played.
@@ -27,7 +27,7 @@ pub fn shrink(plan: &Plan) -> anyhow::Result<Plan> {
 }
 
 struct Search {
-    /// What the plan breaks.
+    /// The violation of the original plan.
     kind: Option<String>,
     tries: usize,
 }
@@ -44,7 +44,7 @@ impl Search {
         Ok(self.tries < TRIES && plan.check().is_ok() && self.kind_of(plan)? == self.kind)
     }
 
-    /// Takes out parts of a list, half of it first, then ever smaller ones.
+    /// Removes parts of a list: first halves, then ever smaller parts.
     fn thin<T: Clone>(&mut self, plan: &mut Plan, list: fn(&mut Plan) -> &mut Vec<T>) -> anyhow::Result<()> {
         let mut size = list(plan).len().div_ceil(2);
         while size > 0 {
@@ -64,7 +64,7 @@ impl Search {
         Ok(())
     }
 
-    /// Halves the length of each fault, as often as that goes.
+    /// Halves the length of each fault as often as possible.
     fn shorten(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
         for number in 0..plan.faults.len() {
             loop {

@@ -6,8 +6,8 @@
 //!                                                  │                              │
 //!                                               Witness ──► oracle ◄── its records ┘
 //! ```
-//! Time stands still while anybody computes, and jumps to the next timer when nobody does. So a plan always leads to
-//! the same requests, at the same times.
+//! Time stands still while a task computes, and jumps to the next timer when all tasks wait. A plan therefore always
+//! leads to the same requests at the same times.
 
 mod supervisor;
 
@@ -36,28 +36,29 @@ use supervisor::{Supervisor, instance};
 
 /// The namespace of the operator's own objects.
 const SYSTEM: &str = "kubernaut-system";
-/// When a world begins, in seconds of the Unix epoch: 2027-01-01.
+/// The time at which a world begins, in seconds of the Unix epoch: 2027-01-01.
 const BEGIN: i64 = 1_798_761_600;
-/// How long a world may take to come to rest after the last fault: longer than the deadlines of a start and of a drain
-/// together, with their retries.
+/// How long a world may take to come to rest after the last fault. This is longer than the deadlines of a start and of
+/// a drain together, with their retries.
 const REST_WITHIN: Duration = Duration::from_mins(45);
-/// For how long nothing must have changed before a world is at rest.
+/// How long nothing may change before a world counts as at rest.
 const STILL: Duration = Duration::from_mins(1);
-/// How long a replica that starts into a world at rest is watched: it must have the Lease by then, and look around.
+/// How long the newcomer is watched, a replica that starts when the world is at rest. By then it must have the Lease
+/// and its lists.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
-/// For how long a watch goes on that began under a CRD that is another one now, in milliseconds.
+/// How long a watch continues after a change of its CRD, in milliseconds.
 const OLD_WATCH: Millis = 1_000;
-/// The number of that replica.
+/// The number of the newcomer.
 const NEWCOMER: u8 = 9;
 
-/// How a plan is played.
+/// Options of a play.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
     /// Keep a line for each request.
     pub lines: bool,
 }
 
-/// Plays a plan from its begin until all has come to rest, and judges what has happened.
+/// Plays a plan from its begin until everything has come to rest, and judges it.
 ///
 /// # Errors
 /// Why the plan cannot be played.
@@ -70,7 +71,7 @@ pub fn play(plan: &Plan, how: How) -> anyhow::Result<Outcome> {
     count_panics();
     PANICS.set(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    // Inside of the runtime: its clock, and not that of the machine, says when the world begins.
+    // Created inside the runtime: the world begins by the clock of the runtime, not by that of the machine.
     let outcome = runtime.block_on(async { World::new(plan.clone(), in_force, record)?.play().await });
     drop(runtime);
     let mut outcome = outcome?;
@@ -85,7 +86,7 @@ thread_local! {
     static PANICS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Has panics counted. Tokio catches those of tasks, and an operator outlives some.
+/// Makes panics count. Tokio catches panics of tasks, and an operator survives some.
 fn count_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -172,7 +173,7 @@ impl World {
         Ok(())
     }
 
-    /// The policy as the auditor reads it; none where a replica's clock is wrong, as times say nothing then.
+    /// The policy for the auditor, or none if a replica's clock is wrong: times then prove nothing.
     fn policy(&self) -> anyhow::Result<Option<wfe_auditor::Policy>> {
         if self.plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
             return Ok(None);
@@ -181,7 +182,7 @@ impl World {
         wfe_auditor::Policy::of_flags(flags).map(Some).map_err(anyhow::Error::msg)
     }
 
-    /// Does what the plan says, in the order of its times.
+    /// Performs the acts and faults of the plan in the order of their times.
     async fn direct(&self, people: &People, weather: &watch::Sender<Weather>) {
         let mut steps: Vec<(Millis, Step<'_>)> =
             self.plan.acts.iter().map(|act| (act.at, Step::Act(&act.what))).collect();
@@ -243,7 +244,7 @@ impl World {
         self.in_force.send_modify(|in_force| Arc::make_mut(in_force).policy.paused_by = by.map(Into::into));
     }
 
-    /// Waits until all has come to rest.
+    /// Waits until everything has come to rest.
     async fn rest(&self) {
         let (calm_at, mut still_since, mut last) = (Instant::now(), Instant::now(), None);
         loop {
@@ -252,7 +253,7 @@ impl World {
             if last != Some(state) {
                 (last, still_since) = (Some(state), Instant::now());
             }
-            // What time alone brings about would look like something that was left undone.
+            // An action that only waits for its time would look like one that was forgotten.
             if unrest.is_empty() && still_since.elapsed() >= STILL && !self.record.wakes_within(SECOND_LOOK) {
                 return;
             }
@@ -266,7 +267,7 @@ impl World {
         }
     }
 
-    /// Starts a replica that has seen nothing: in a world at rest there is nothing for it to write.
+    /// Starts a replica that has seen nothing. In a world at rest it must have nothing to write.
     async fn look_again(&self) {
         let calm = Plan { faults: Vec::new(), acts: Vec::new(), ..Plan::clone(&self.plan) };
         let record = Record::new(true);
@@ -280,8 +281,8 @@ impl World {
         let newcomer_name = instance(NEWCOMER);
         for line in record.lines() {
             let method = line.split(' ').nth(2).unwrap_or_default();
-            // What has outlived its time is removed whenever that comes. Events are looked at below: to tell what has
-            // been told changes nothing.
+            // Expired objects may be removed at any time. Events are examined below: an identical event changes
+            // nothing.
             if !matches!(method, "GET" | "DELETE") && !line.contains("/leases") && !line.contains("/events") {
                 self.record.broken(format!("at rest, a replica that starts finds something to do: {line}"));
             }
@@ -289,7 +290,7 @@ impl World {
         let news =
             NAMESPACES.map(|namespace| self.api.all(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")));
         let is_new = |event: &Value| event["reportingInstance"] == newcomer_name && event["reason"] != "DrainSlow";
-        // (What drains for ever is told when its time has come.)
+        // (An endless drain is reported when its time has come.)
         for event in news.into_iter().flatten().filter(is_new) {
             self.record.broken(format!("at rest, a replica that starts has something to tell: {}", event["note"]));
         }
@@ -304,7 +305,8 @@ impl World {
             })
         };
         let ahead = if replica == NEWCOMER {
-            // What is due by its clock must have been due by that of whoever led.
+            // The newcomer's clock is that of the replica furthest behind: what is due for the newcomer was due for
+            // every leader.
             (0..self.plan.replicas).flat_map(skews).chain([0]).min()
         } else {
             skews(replica).next()
@@ -327,6 +329,6 @@ enum Step<'a> {
     Act(&'a crate::plan::Deed),
     Begins(&'a Trouble),
     Ends(&'a Trouble),
-    /// The watches that began under a CRD that was changed end.
+    /// The end of the watches that began before a change of the CRD.
     OldWatchesEnd,
 }

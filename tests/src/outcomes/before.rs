@@ -1,4 +1,4 @@
-//! Runs of which nothing was ever started: nothing of them can be run as they were asked for.
+//! Runs that never start anything, because they cannot be run as they were requested.
 
 use serde_json::json;
 use wfe_testkit::{Outcome, Pipeline};

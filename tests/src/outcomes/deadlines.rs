@@ -1,11 +1,11 @@
-//! Runs that take too long: as a whole, in a task, in a task at the end; before and after a step has started.
+//! Runs that take too long: the whole run, a task, or a task at the end; before and after a step has started.
 
 use serde_json::json;
 use wfe_testkit::{Outcome, Pipeline};
 
 use super::play::Play;
 
-/// Containers that are being created, and never are.
+/// Containers that stay in creation for ever.
 const WAITING: Outcome = Outcome::Waiting("ContainerCreating");
 
 pub(super) fn plays() -> Vec<Play> {

@@ -1,4 +1,4 @@
-//! Runs that somebody meddles with: cancelled, deleted, or a pod deleted under them; before and after a step started.
+//! Runs that a person interferes with: cancelled, deleted, or a pod deleted; before and after a step has started.
 
 use wfe_testkit::{Outcome, Pipeline};
 

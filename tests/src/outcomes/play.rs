@@ -13,21 +13,21 @@ use crate::quota::quota_of_none;
 /// A way in which a run ends.
 #[derive(Debug, Clone)]
 pub struct Play {
-    /// Its name, that of its fixtures too.
+    /// Its name, and that of its fixtures.
     pub name: &'static str,
-    /// What happens in it, in a sentence.
+    /// What happens in it, in one sentence.
     pub about: &'static str,
-    /// The pipeline in its bundle, and under which name; without one, the bundle is missing.
+    /// The pipeline in its bundle, and the pipeline's name; `None` if the bundle is missing.
     bundle: Option<(Pipeline, &'static str)>,
     /// The time-out of the whole run.
     pub timeout: Option<&'static str>,
     /// The service account of the pods.
     pub service_account: Option<&'static str>,
-    /// Time-outs that only a plain PipelineRun can have: an execution has one, for the whole run.
+    /// Time-outs that only a plain PipelineRun can have. An execution has only one, for the whole run.
     pub plain_timeouts: Option<Value>,
-    /// The kind of object of which a quota allows none in the namespace of the runs.
+    /// The kind of object that a quota forbids in the namespace of the runs.
     quota: Option<Full>,
-    /// The namespace of the runs takes only pods that are harmless.
+    /// Whether the namespace of the runs admits only pods under the restricted Pod Security Standard.
     restricted: bool,
     script: Vec<(When, Act)>,
     /// How to see that it is over.
@@ -41,24 +41,24 @@ pub struct Play {
 pub enum End {
     /// The run is done.
     Done,
-    /// The run is done, and leaves a pod that is not.
+    /// The run is done, and leaves an unfinished pod.
     Leaves,
     /// The run is gone.
     Gone,
-    /// The run is never done: it stays where it is.
+    /// The run never finishes, and stays where it is.
     Stuck,
     /// The run cannot be created.
     Refused,
 }
 
-/// A kind of object of which a quota allows none.
+/// A kind of object that a quota forbids.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Full {
     Runs,
     Pods,
 }
 
-/// What a play needs of its control plane.
+/// What a play requires of its control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Tekton as it is shipped.
@@ -68,7 +68,7 @@ pub enum Needs {
 }
 
 impl Play {
-    /// A play of a bundle with this pipeline, whose run is done by itself.
+    /// Returns a play of a bundle with this pipeline, whose run finishes by itself.
     pub(super) fn of(name: &'static str, about: &'static str, pipeline: Pipeline) -> Self {
         Self {
             name,
@@ -135,14 +135,14 @@ impl Play {
         self
     }
 
-    /// Has its pipeline declare one more parameter.
+    /// Adds one more parameter to its pipeline.
     #[must_use]
     pub fn declares(mut self, parameter: &str) -> Self {
         self.bundle = self.bundle.map(|(pipeline, name)| (pipeline.param(parameter), name));
         self
     }
 
-    /// Puts up what stands in the way, and pushes the bundle. Returns its image.
+    /// Sets up the obstacles and pushes the bundle. Returns the bundle's image.
     pub async fn prepare(&self, world: &World) -> Result<String> {
         match self.quota {
             Some(Full::Runs) => quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?,
@@ -161,7 +161,7 @@ impl Play {
         }
     }
 
-    /// Does what the script says, each act in its time. The run need not exist yet.
+    /// Carries out the script, each act at its moment. The run need not exist yet.
     pub async fn perform(&self, world: &World, run: &str) -> Result<()> {
         for (when, act) in &self.script {
             when.comes(world, run).await.with_context(|| format!("{}: {when:?} did not come", self.name))?;
@@ -171,7 +171,7 @@ impl Play {
     }
 }
 
-/// Waits until nothing of a run can change any more but by a person: its tasks are done, its pods ended or gone.
+/// Waits until only a person can change anything of a run: its tasks are done, and its pods have ended or are gone.
 pub async fn await_rest(world: &World) -> Result<()> {
     let succeeded = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();

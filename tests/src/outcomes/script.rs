@@ -1,39 +1,39 @@
-//! The interventions into a run while it is played, and their times.
+//! The interventions in a run while it is played, and their moments.
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, World, look};
 
-/// A moment in the life of a run. Tasks are named as in the pipeline; a combination of a matrix as `task-0`.
+/// A moment in the life of a run. Tasks have the names in the pipeline; a combination of a matrix is `task-0`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum When {
     /// Tekton waits for the bundle.
     Resolving,
-    /// The pod of this task is there, and none of its steps has started.
+    /// The pod of this task exists, and none of its steps has started.
     Waiting(&'static str),
-    /// Tekton says that a step of this task runs.
+    /// Tekton reports that a step of this task runs.
     Running(&'static str),
     /// A step of this task runs again, after a failure.
     Retrying(&'static str),
-    /// This task has been given to another controller.
+    /// This task was handed to another controller.
     HandedOver(&'static str),
     /// The controller of this task has been asked to stop.
     ToldToStop(&'static str),
 }
 
-/// What is done to a run.
+/// An act on a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Act {
     /// Sets its `spec.status`, such as `Cancelled`.
     Set(&'static str),
     /// Deletes it.
     Delete,
-    /// Deletes the pod of this task, and waits until the one that Tekton makes in its place runs.
+    /// Deletes the pod of this task, and waits until the pod that Tekton makes as a replacement runs.
     DeletePod(&'static str),
-    /// Has the pod of this task evicted, as a kubelet that is short of memory does it.
+    /// Evicts the pod of this task, as a kubelet that is short of memory does.
     Evict(&'static str),
-    /// Lets the pod of this task, which is held, end like this.
+    /// Ends the held pod of this task with this outcome.
     End(&'static str, Outcome),
     /// Answers for the controller of this task: `True` or `False`.
     Answer(&'static str, &'static str),
@@ -126,7 +126,7 @@ fn pod_selector(run: &str, task: &str) -> String {
     format!("tekton.dev/taskRun={run}-{task}")
 }
 
-/// Waits until a pod of this task runs that is not the one with this uid.
+/// Waits until a pod of this task runs whose uid is another one.
 async fn running_pod(world: &World, run: &str, task: &str, not: &Value) -> Result<Value> {
     let task_run = format!("{run}-{task}");
     let is = |pod: &Value| {
@@ -139,7 +139,7 @@ async fn running_pod(world: &World, run: &str, task: &str, not: &Value) -> Resul
     world.await_pod(&format!("of {task_run} runs"), is).await
 }
 
-/// The status of a pod that was evicted while it ran.
+/// Returns the status of a pod that was evicted while it ran.
 fn evicted(pod: &Value) -> Value {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {

@@ -83,7 +83,7 @@ fn of_tasks() -> Vec<Play> {
 }
 
 fn of_steps() -> Vec<Play> {
-    // What Tekton's entrypoint writes: an error that is to be ignored, and a step that is skipped after a failure.
+    // Tekton's entrypoint writes these: an error to ignore, and a step that is skipped after a failure.
     let says = |key: &str, value: &str| json!([{"key": key, "value": value, "type": 3}]).to_string();
     let three = || Pipeline::new().task("apply", Outcome::Ok).step("write", Outcome::Exit(5));
     vec![

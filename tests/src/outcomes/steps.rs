@@ -1,4 +1,4 @@
-//! Runs that end with what their containers did.
+//! Runs whose end follows from their containers.
 
 use serde_json::json;
 use wfe_testkit::{Outcome, Pipeline};
@@ -6,7 +6,7 @@ use wfe_testkit::{Outcome, Pipeline};
 use super::play::{End, Play};
 use super::script::{Act, When};
 
-/// What an API server answers a service account that may not do what it asks for.
+/// The API server's answer to a service account without the required permission.
 const FORBIDDEN: &str = "deployments.apps \"payment-api\" is forbidden: \
      User \"system:serviceaccount:kubernaut-workflows:kubernaut-workflow-runner\" cannot patch resource \
      \"deployments\" in API group \"apps\" in the namespace \"payment\"";
@@ -60,6 +60,6 @@ pub(super) fn plays() -> Vec<Play> {
     ]
 }
 
-/// Words that a reader of free text could fall for: none of them says why the step failed.
+/// Words that could mislead a reader of free text. None of them says why the step failed.
 const WORDS: &str =
     "no room in bathroom-svc: quota-service says invalid-login, 403 forbidden, timeout, image not pulled";

@@ -1,5 +1,5 @@
-//! Service accounts of a test's own: programs with the rights that a file of the repository gives them, and people with
-//! the roles of `config/rbac/people`.
+//! Service accounts of a test: programs with the rights that a file of the repository gives them, and people with the
+//! roles of `config/rbac/people`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::world::World;
 use crate::{manifests, operator, rbac};
 
 impl World {
-    /// Applies a file with one service account, its roles and their bindings in this world's namespace, waits until the
-    /// account may do all that the roles say, and returns a kubeconfig with its token.
+    /// Applies a file with one service account, its roles and their bindings in this world's namespace. Waits until the
+    /// account may do everything that the roles allow, and returns a kubeconfig with its token.
     pub async fn grant(&self, file: &Path) -> Result<PathBuf> {
         let mut account = String::new();
         let mut rights = Vec::new();
@@ -34,10 +34,10 @@ impl World {
         self.log_in(&account).await
     }
 
-    /// Makes a person with the roles of these names in `config/rbac/people`, but for one right, and no other rights;
-    /// waits until that is so, and returns a kubeconfig with a token. The person's user name is [`World::user`].
+    /// Creates a person with exactly the named roles of `config/rbac/people`, less one right if `but` is set. Returns a
+    /// kubeconfig with a token once the rights are in force. The person's user name is [`World::user`].
     ///
-    /// Cluster roles are bound for the whole cluster, that on clearances too: the right is needed where the target is.
+    /// Cluster roles are bound for the whole cluster. A clearance requires the right in the target's namespace, too.
     pub async fn person(&self, name: &str, roles: &[&str], but: Option<&Right>) -> Result<PathBuf> {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
@@ -89,7 +89,7 @@ impl World {
         rbac::await_review(&self.client(), &self.user(account), of, right, true).await
     }
 
-    /// Returns another kubeconfig of a person, who finds the API server at this URL, as through a proxy.
+    /// Returns another kubeconfig of a person, with this URL of the API server, such as a proxy's.
     pub async fn person_at(&self, name: &str, url: &str) -> Result<PathBuf> {
         self.log_in_at(name, Some(url)).await
     }
@@ -108,7 +108,7 @@ impl World {
     }
 }
 
-/// Returns the rights that a role of `config/rbac/people` gives.
+/// Returns the rights in a role of `config/rbac/people`.
 pub fn rights_of_people(role: &str) -> Result<Vec<Right>> {
     let roles = people()?.into_iter().filter(|one| one["metadata"]["name"] == role);
     let rights: Vec<Right> = roles.flat_map(|role| rights_of(&role)).collect();

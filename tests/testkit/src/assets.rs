@@ -1,4 +1,4 @@
-//! Finds the binaries and manifests that `tests/controlplane/build` made. Knows no Go and builds nothing itself.
+//! Finds the binaries and manifests that `tests/controlplane/build` has built. Knows no Go, and builds nothing itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) where it
-    /// is set, else what `tests/controlplane/build` has built.
+    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) if it is
+    /// set, else the result of `tests/controlplane/build`.
     pub fn find(tekton: Tekton) -> Result<Self> {
         let (variable, args): (_, &[&str]) = match tekton {
             Tekton::None | Tekton::Current => ("WFE_CONTROLPLANE_ASSETS", &[]),
@@ -53,7 +53,7 @@ impl Assets {
     }
 }
 
-/// Finds Helm: `WFE_HELM` where it is set, else what `tests/controlplane/build --helm` has built.
+/// Finds Helm: `WFE_HELM` if it is set, else the result of `tests/controlplane/build --helm`.
 pub fn helm() -> Result<PathBuf> {
     match std::env::var_os("WFE_HELM") {
         Some(program) => Ok(program.into()),
@@ -61,15 +61,15 @@ pub fn helm() -> Result<PathBuf> {
     }
 }
 
-/// Finds the directory of an earlier operator, which `tests/upgrade/build` has built: `wfe-operator`, and `crds` and
-/// `config` of then.
+/// Finds the directory of an earlier operator, which `tests/upgrade/build` has built: its `wfe-operator`, `crds` and
+/// `config`.
 pub fn previous() -> Result<PathBuf> {
     built("the operator to upgrade from", "tests/upgrade/build", &[])
 }
 
 const CONTROL_PLANE: &str = "tests/controlplane/build";
 
-/// Returns the directory of what a script has built, as `args` ask for it.
+/// Returns the directory that a script has built for these arguments.
 fn built(what: &str, script: &str, args: &[&str]) -> Result<PathBuf> {
     let build = repository().join(script);
     let output = Command::new(&build)
@@ -88,7 +88,7 @@ fn built(what: &str, script: &str, args: &[&str]) -> Result<PathBuf> {
     Ok(dir.trim_end().into())
 }
 
-/// Returns the root of the repository that this crate was compiled in; `WFE_REPOSITORY` overrides it.
+/// Returns the root of the repository in which this crate was compiled; `WFE_REPOSITORY` overrides it.
 #[must_use]
 pub fn repository() -> PathBuf {
     std::env::var_os("WFE_REPOSITORY").map_or_else(

@@ -1,4 +1,4 @@
-//! The API server's audit log: what was asked by whom, as a witness that is independent of the operator.
+//! The API server's audit log: which user requested what. It is a witness independent of the operator.
 
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::Path;
@@ -28,21 +28,21 @@ pub struct AuditEntry {
     pub subresource: String,
     /// Namespace; empty for requests across namespaces.
     pub namespace: String,
-    /// Name; empty for lists, and for creates whose name stands in the object only.
+    /// Name; empty for lists, and for creates if only the object has the name.
     pub name: String,
     /// HTTP status of the answer.
     pub code: i64,
-    /// Whether the authorizer let it pass. What refused it then, if anything, was not a missing right.
+    /// Whether the authorizer allowed the request. If it did, a refusal has another reason than a missing right.
     pub allowed: bool,
     /// Path and query of the request.
     pub uri: String,
-    /// The resourceVersion of the object that was answered. It orders writes; this log does not.
+    /// The resourceVersion of the object in the answer. It orders writes; this log does not.
     pub resource_version: Option<u64>,
-    /// What was sent, for writes of our kinds.
+    /// The body of the request, for writes of our kinds.
     pub request: Value,
-    /// What was answered, for writes of our kinds.
+    /// The body of the answer, for writes of our kinds.
     pub response: Value,
-    /// When the request came (RFC 3339, microseconds).
+    /// When the request arrived (RFC 3339, microseconds).
     pub received_at: String,
     /// When it was finished.
     pub finished_at: String,
@@ -84,12 +84,12 @@ impl AuditEntry {
     }
 }
 
-/// Parses the lines of a log, from a byte on, in which a text stands. The last line may be half written; any other such
-/// line that is not JSON is an error.
+/// Parses the lines of a log that contain a text, from a byte on. The last line may be incomplete. Any other of these
+/// lines that is not JSON is an error.
 pub(crate) async fn read(path: &Path, from: u64, with: &str) -> Result<Vec<AuditEntry>> {
     let log = match read_from(path, from).await {
         Ok(log) => log,
-        // Nothing was written yet.
+        // Nothing has been written yet.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
     };
@@ -108,8 +108,8 @@ async fn read_from(path: &Path, from: u64) -> io::Result<Vec<u8>> {
     Ok(log)
 }
 
-/// Returns the whole lines in which a text stands. It looks for the text and not at each line: a log that many tests
-/// share has a hundred megabytes, and few lines are about one of them.
+/// Returns the whole lines that contain a text. It searches for the text instead of examining each line. A log that
+/// many tests share has a hundred megabytes, and few of its lines concern one test.
 fn lines<'a>(log: &'a [u8], with: &str) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = memrchr(b'\n', log).map_or(&[][..], |end| &log[..=end]);
     let finder = Finder::new(with).into_owned();

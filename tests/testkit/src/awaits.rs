@@ -1,5 +1,5 @@
-//! Waiting for a condition of watched objects, or for an answer, with a deadline and an error that says what was seen
-//! instead.
+//! Waits for a condition of watched objects, or for an answer. Every wait has a deadline, and an error that shows the
+//! last state.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
 use serde_json::Value;
 
-/// How long an await may take unless the test says otherwise.
+/// How long a wait may take unless the test sets another deadline.
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Objects by name.
@@ -20,10 +20,10 @@ pub type Objects = BTreeMap<String, Value>;
 /// How much of the last state an error shows.
 const SHOWN: usize = 6_000;
 
-/// How long is waited between two questions, where nothing can be watched.
+/// The pause between two requests where nothing can be watched.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is as `is` wants it, and returns that. `what` completes "awaited that ...".
+/// Repeats a request until `is` accepts the answer, and returns the answer. `what` completes "awaited that ...".
 pub async fn ask_until<T: Debug>(
     within: Duration,
     what: &str,
@@ -44,7 +44,7 @@ pub async fn ask_until<T: Debug>(
     }
 }
 
-/// Watches until `found` returns something for all objects that match, and returns that.
+/// Watches until `found` returns a result for all objects that match, and returns the result.
 pub(crate) async fn watch_until<T>(
     api: Api<DynamicObject>,
     config: watcher::Config,
@@ -71,7 +71,7 @@ pub(crate) async fn watch_until<T>(
                 Ok(watcher::Event::Delete(object)) => {
                     objects.remove(object.metadata.name.as_deref().unwrap_or_default());
                 }
-                // The watcher tries again by itself; the deadline bounds it.
+                // The watcher retries by itself, and the deadline limits it.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
             if synced && let Some(result) = found(&objects) {

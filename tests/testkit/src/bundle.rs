@@ -20,8 +20,8 @@ pub struct Bundle {
     pub digest: String,
 }
 
-/// Pushes a bundle with these objects as `repository`, which may end with `:tag`, to the registry at `registry`
-/// (host:port).
+/// Pushes a bundle with these objects to the registry at `registry` (host:port), as `repository`, which may end with
+/// `:tag`.
 pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result<Bundle> {
     let (repository, tag) = repository.split_once(':').unwrap_or((repository, "latest"));
     let mut layers = Vec::new();
@@ -31,7 +31,7 @@ pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result
             object.pointer(pointer).and_then(Value::as_str).with_context(|| format!("no {pointer} in {object}"))
         };
         let (kind, name) = (field("/kind")?.to_lowercase(), field("/metadata/name")?);
-        // JSON is YAML; what the resolver reads is YAML.
+        // The resolver reads YAML, and JSON is YAML.
         let layer = tar(name, serde_json::to_string_pretty(object)?.as_bytes())?;
         let digest = push_blob(registry, repository, &layer).await?;
         layers.push(json!({
@@ -72,7 +72,7 @@ async fn push_blob(registry: &str, repository: &str, blob: &[u8]) -> Result<Stri
     let start = http::request("POST", registry, &format!("/v2/{repository}/blobs/uploads/"), &[], Vec::new()).await?;
     ensure!(start.status == 202, "the registry refused an upload: {}", start.text());
     let location = start.headers.get("location").context("the registry named no place for an upload")?.to_str()?;
-    // It may be a whole URL.
+    // The location may be a whole URL.
     let path = location.find("/v2/").map_or(location, |start| &location[start..]);
     let separator = if path.contains('?') { '&' } else { '?' };
     let path = format!("{path}{separator}digest={digest}");

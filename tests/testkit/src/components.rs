@@ -1,4 +1,4 @@
-//! The programs of a control plane with their arguments. Knows no order and starts nothing.
+//! The programs of a control plane with their arguments. Knows no order, and starts nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::stack::Audit;
 pub(crate) enum Probe {
     /// GET of a path over plain HTTP answers 200.
     Http(u16, &'static str),
-    /// The API server's `/readyz`, asked with this kubeconfig.
+    /// The API server's `/readyz` answers with this kubeconfig.
     Api(PathBuf),
     /// A TCP port is open.
     Tcp(u16),
-    /// A line with all of these words stands in its log since it was started.
+    /// Its log since the last start has a line with all of these words.
     Log(&'static [&'static str]),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Component {
 
 impl Component {
     fn new(place: &Place, name: &'static str, probe: Probe) -> Self {
-        // Many of them share few cores: memory is given for the time that collecting garbage takes.
+        // Many of these programs share few cores. More memory saves time for garbage collection.
         let env = vec![("GOGC", "400".to_owned())];
         Self { name, program: place.assets.program(name), args: Vec::new(), env, probe }
     }
@@ -74,7 +74,7 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         Audit::Counts => "audit-policy-counts.yaml",
     };
     Component::new(place, "kube-apiserver", Probe::Api(place.kubeconfig("admin")))
-        // With a hundred thousand objects five times what is alive is more than most machines have.
+        // With a hundred thousand objects, five times the live memory is more than most machines have.
         .env("GOMEMLIMIT", "8GiB")
         .arg(format!("--etcd-servers=http://127.0.0.1:{etcd}"))
         .arg("--bind-address=127.0.0.1")
@@ -92,9 +92,9 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         .arg("--allow-privileged")
         .path("--audit-policy-file", &Place::source(policy))
         .path("--audit-log-path", &place.audit_log())
-        // Megabytes; the default rotates at 100, and a witness must not lose pages.
+        // In megabytes. The default rotates at 100, and the log must stay complete.
         .arg("--audit-log-maxsize=4000")
-        // One is the default: a world of thousands of objects would take minutes to go.
+        // The default is one. A world of thousands of objects would then take minutes to delete.
         .arg("--delete-collection-workers=8")
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn controller_manager(place: &Place) -> Component {
     let pki = place.pki();
     Component::new(place, "kube-controller-manager", Probe::Log(&["Starting namespace controller"]))
         .path("--kubeconfig", &place.kubeconfig("kube-controller-manager"))
-        // node-lifecycle stays: it takes the not-ready taint off the node.
+        // node-lifecycle stays, because it removes the not-ready taint from the node.
         .arg("--controllers=*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller")
         .arg("--use-service-account-credentials")
         .path("--service-account-private-key-file", &pki.token_key())
@@ -126,7 +126,7 @@ pub(crate) fn kwok(place: &Place, port: u16) -> Component {
     Component::new(place, "kwok", Probe::Http(port, "/healthz"))
         .path("--kubeconfig", &place.kubeconfig("kwok"))
         .arg("--manage-all-nodes=true")
-        // Without a lease the node goes NotReady after some 50 s, and its pods with it.
+        // Without a lease the node becomes NotReady after some 50 s, and its pods with it.
         .arg("--node-lease-duration-seconds=40")
         .arg(format!("--server-address=127.0.0.1:{port}"))
         .path("--config", &place.assets.manifest("kwok/node-initialize.yaml"))
@@ -143,7 +143,7 @@ pub(crate) fn registry(place: &Place, port: u16) -> Component {
     component
 }
 
-/// What Tekton's three programs have in common.
+/// Returns what Tekton's three programs have in common.
 fn tekton(place: &Place, name: &'static str, election: &str, namespace: &str, ports: [u16; 3]) -> Component {
     let [probes, metrics, profiling] = ports;
     Component::new(place, name, Probe::Tcp(probes))
@@ -169,7 +169,7 @@ pub(crate) fn tekton_controller(place: &Place, ports: [u16; 3]) -> Component {
     let mut component =
         tekton(place, "tekton-controller", "config-leader-election-controller", "tekton-pipelines", ports);
     for image in ["entrypoint", "nop", "sidecarlogresults", "workingdirinit", "shell"] {
-        // Nothing pulls them.
+        // No node pulls these images.
         component = component.arg(format!("-{image}-image=tekton.invalid/{image}"));
     }
     component

@@ -18,8 +18,8 @@ use crate::stack::{Info, Options, Tekton};
 use crate::supervisor::{self, Answer, Verb};
 use crate::{manifests, process};
 
-/// A control plane of its own process, which ends when this and its clones are dropped or this process ends; or a
-/// cluster that somebody gave, which stays.
+/// A control plane in a process of its own, or a given cluster. A control plane ends when this and its clones are
+/// dropped, or when this process ends. A given cluster stays.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     info: Arc<Info>,
@@ -30,13 +30,13 @@ pub struct ControlPlane {
 #[derive(Debug)]
 enum Keeper {
     Supervisor(Mutex<Supervisor>),
-    /// It was given, so no process of ours owns it; the directory is removed with this.
+    /// The cluster was given, so no process of ours owns it. The directory is removed with this.
     Given {
         _dir: GivenDir,
     },
 }
 
-/// The supervising process and both ends of the conversation with it.
+/// The supervising process, and both ends of the conversation with it.
 #[derive(Debug)]
 struct Supervisor {
     child: Child,
@@ -44,7 +44,7 @@ struct Supervisor {
     output: BufReader<ChildStdout>,
 }
 
-/// A start that failed is remembered too: the next hundred tests would fail as slowly.
+/// A failed start is remembered too: the next hundred tests would fail just as slowly.
 static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 impl ControlPlane {
@@ -62,7 +62,7 @@ impl ControlPlane {
         tokio::task::spawn_blocking(move || Self::start_blocking(options)).await.context("the start panicked")?
     }
 
-    /// Takes the cluster of a kubeconfig, as it is. Its certificate authority must be in the kubeconfig, as data.
+    /// Uses the cluster of a kubeconfig as it is. The kubeconfig must have the certificate authority as data.
     pub fn given(kubeconfig: &Path) -> Result<Self> {
         let dir = GivenDir::create(kubeconfig)?;
         let cluster = given::cluster(kubeconfig)?;
@@ -78,7 +78,7 @@ impl ControlPlane {
         Ok(Self { info: Arc::new(info), keeper: Arc::new(Keeper::Given { _dir: dir }) })
     }
 
-    /// Returns whether somebody gave it, so that no component of it can be stopped.
+    /// Returns whether the cluster was given. None of its components can then be stopped.
     #[must_use]
     pub fn is_given(&self) -> bool {
         matches!(*self.keeper, Keeper::Given { .. })
@@ -95,7 +95,7 @@ impl ControlPlane {
         }
     }
 
-    /// Makes a client for the administrator. A client belongs to the runtime of the test that made it.
+    /// Creates a client for the administrator. A client belongs to the runtime of the test that created it.
     pub async fn client(&self) -> Result<Client> {
         manifests::client(&self.info.kubeconfig).await
     }
@@ -130,18 +130,18 @@ impl ControlPlane {
         supervisor::logs(&self.info.dir)
     }
 
-    /// Reads the audit log: every request for our kinds, in the order in which the lines were written, which is not
-    /// the order of the writes (that is their `resource_version`).
+    /// Reads every request for our kinds from the audit log, in the order of its lines. The order of writes is another
+    /// one, that of their `resource_version`.
     pub async fn audit(&self) -> Result<Vec<AuditEntry>> {
         self.audit_since(0, "").await
     }
 
-    /// Reads those entries of the audit log, from a byte on, in which a text stands.
+    /// Reads the entries of the audit log that contain a text, from a byte on.
     pub(crate) async fn audit_since(&self, from: u64, text: &str) -> Result<Vec<AuditEntry>> {
         audit::read(&self.audit_log(), from, text).await
     }
 
-    /// Returns how long the audit log is now, in bytes; 0 where there is none.
+    /// Returns the current length of the audit log in bytes; 0 if there is none.
     pub(crate) fn audit_length(&self) -> u64 {
         std::fs::metadata(self.audit_log()).map_or(0, |log| log.len())
     }
@@ -156,7 +156,7 @@ impl ControlPlane {
         self.info.registry.clone().unwrap_or_default()
     }
 
-    /// Returns the URL of its etcd, where that is ours.
+    /// Returns the URL of its etcd; `None` for a given cluster.
     #[must_use]
     pub fn etcd(&self) -> Option<&str> {
         self.info.etcd.as_deref()
@@ -184,7 +184,7 @@ impl ControlPlane {
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.info.kubectl);
         command.arg("--kubeconfig").arg(&self.info.kubeconfig).args(args).stdin(Stdio::null());
-        // Its discovery cache would be shared by control planes that had the same port.
+        // Control planes that had the same port would share kubectl's discovery cache.
         command.arg("--cache-dir").arg(self.info.dir.join("kubectl-cache"));
         command
     }
@@ -201,7 +201,7 @@ impl ControlPlane {
         String::from_utf8(output.stdout).context("kubectl printed what is not UTF-8")
     }
 
-    /// Returns the id of the process that owns the components; none where somebody gave the cluster.
+    /// Returns the id of the process that owns the components; `None` for a given cluster.
     #[must_use]
     pub fn supervisor_pid(&self) -> Option<u32> {
         match &*self.keeper {
@@ -210,8 +210,8 @@ impl ControlPlane {
         }
     }
 
-    /// Names one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only on a
-    /// control plane of one's own.
+    /// Returns one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only for a
+    /// control plane that no other test uses.
     #[must_use]
     pub fn component(&self, name: &str) -> ComponentHandle {
         ComponentHandle { name: name.to_owned(), keeper: Arc::clone(&self.keeper) }
@@ -247,12 +247,12 @@ impl ComponentHandle {
         self.start().await
     }
 
-    /// Suspends it (SIGSTOP): its connections stay open and nothing answers.
+    /// Suspends it (SIGSTOP): its connections stay open, but it does not answer.
     pub async fn pause(&self) -> Result<()> {
         self.ask(Verb::Pause).await
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub async fn resume(&self) -> Result<()> {
         self.ask(Verb::Resume).await
     }
@@ -320,7 +320,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The closed input is what it waits for.
+        // The process waits for its input to close.
         self.input = None;
         drop(self.child.wait());
     }

@@ -1,10 +1,10 @@
-//! The demo: one workflow to Completed, then ten at once on one node, with every claim checked.
+//! The demo: one workflow to Completed, then ten at once on one node. Every claim is checked.
 //!
 //! ```text
 //!  stage (a cluster, given or started) ──► operator (its own process and account) ──► story (two acts, then figures)
 //! ```
 //!
-//! It tells what it sees and believes nothing: a claim that does not come true within its deadline ends the demo.
+//! It shows what it sees, and trusts nothing: a claim that is not true within its deadline ends the demo.
 
 mod figures;
 mod follow;
@@ -52,11 +52,11 @@ pub async fn run() -> Result<()> {
     Ok(())
 }
 
-/// Says on standard error why the demo failed, in one paragraph. A reader that closed the pipe wants to hear no more.
+/// Prints on standard error why the demo failed, in one paragraph. After a closed pipe it prints nothing.
 #[must_use]
 pub fn fail(error: &anyhow::Error) -> ExitCode {
     if !is_closed_pipe(error) {
-        // Nothing is left to be said when standard error is closed too.
+        // If standard error is closed too, there is nowhere left to report to.
         drop(writeln!(std::io::stderr(), "\ndemo: {error:#}"));
     }
     ExitCode::FAILURE
@@ -68,7 +68,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The participants, in the order in which they leave.
+/// The participants, in the order in which they end.
 struct Cast {
     operator: Operator,
     stage: Stage,
@@ -92,7 +92,7 @@ async fn tell(screen: &Screen, scratch: &Scratch) -> Result<Cast> {
     Ok(Cast { operator, stage })
 }
 
-/// A directory of the demo's own, for the operator's kubeconfig and log. It goes with the demo unless it is kept.
+/// A directory of the demo for the operator's kubeconfig and log. It is deleted with the demo unless it is kept.
 struct Scratch {
     dir: PathBuf,
     keep: std::cell::Cell<bool>,

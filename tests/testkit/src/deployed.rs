@@ -1,5 +1,5 @@
-//! The operator as a rendered Deployment says that it runs: its service account, arguments and environment, and a root
-//! and a user as its security context gives them. No container engine is needed: namespaces of the kernel are enough.
+//! The operator as a rendered Deployment describes it: its service account, arguments and environment, and the root and
+//! user of its security context. No container engine is needed, because kernel namespaces are enough.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,14 +13,14 @@ use crate::control_plane::ControlPlane;
 use crate::operator::{self, Operator};
 use crate::process;
 
-/// A binary that needs no library, to run in a root that holds nothing else.
+/// The path of a binary without libraries, which can run in a root that holds nothing else.
 const STATIC: &str = "WFE_STATIC_OPERATOR";
 
-/// Where a binary that was built for tests finds its libraries. The image's is static and finds none.
+/// The libraries of a binary that was built for tests. The image's binary is static and needs none.
 const LIBRARIES: &str = "/lib:/lib64:/usr/lib";
 
-/// What is done to a container's process, as the chart has it: the confinement below does this, and nothing less or
-/// more. The user is that of the image, or one that the cluster gives; here it is that of the image.
+/// Returns the security contexts of the chart. The confinement below does exactly what they say. The user comes from
+/// the image or the cluster; here it is the image's.
 fn restricted() -> (Value, Value) {
     let pod = json!({
         "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
@@ -34,12 +34,12 @@ fn restricted() -> (Value, Value) {
 impl Operator {
     /// Starts one replica, and waits until it is ready.
     ///
-    /// As the Deployment says, but for two things: the ports of metrics and probes, because other tests run beside this
-    /// one, and seccomp, which is the container runtime's. The environment has beside it what a kubelet adds, where the
-    /// API server is; its files are the token of the service account and the authority's certificate.
+    /// Two things differ from the Deployment. Metrics and probes have other ports, because other tests run at the same
+    /// time. Seccomp is missing, because it is the container runtime's. As from a kubelet, the environment also has the
+    /// address of the API server. The files are the token of the service account and the authority's certificate.
     ///
     /// # Errors
-    /// Also when the Deployment says what would not be done here.
+    /// The Deployment may also ask for something that is not done here.
     pub async fn deployed(control_plane: &ControlPlane, deployment: &Value) -> Result<Self> {
         let pod = &deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
@@ -77,7 +77,7 @@ impl Operator {
         let (host, port) = address.context("an API server without host and port")?;
         command
             .env_clear()
-            // For the programs on the way.
+            // The programs before the operator need it.
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("KUBERNETES_SERVICE_HOST", host)
             .env("KUBERNETES_SERVICE_PORT", port)
@@ -91,7 +91,7 @@ impl Operator {
     }
 }
 
-/// Returns the arguments, with any free port in place of the two.
+/// Returns the arguments, with free ports for metrics and probes.
 fn arguments(container: &Value) -> Result<Vec<String>> {
     let mut replaced = 0;
     let arguments = container["args"].as_array().context("no arguments")?;
@@ -121,7 +121,7 @@ fn environment(container: &Value) -> Result<Vec<(String, String)>> {
     Ok(variables)
 }
 
-/// Sees that the kernel has it as the security context says.
+/// Checks that the kernel confines the process as the security context says.
 fn check_confinement(pid: u32, root: &Path) -> Result<()> {
     let of_process = |name: &str| {
         let path = format!("/proc/{pid}/{name}");
@@ -135,12 +135,12 @@ fn check_confinement(pid: u32, root: &Path) -> Result<()> {
     }
     let user = of_process("uid_map")?;
     ensure!(user.split_whitespace().next() == Some("65532"), "not user 65532: {user}");
-    // The mount that is its root: "id parent device root / options...", as itself sees it.
+    // The mount that is its root, as the process sees it: "id parent device root / options...".
     let mounts = of_process("mountinfo")?;
     let own = mounts.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|mount| mount[4] == "/");
     let own = own.with_context(|| format!("no root among its mounts: {mounts}"))?;
     ensure!(own[5].split(',').any(|option| option == "ro"), "its root can be written: {own:?}");
-    // Of the directory below the mount nobody sees anything.
+    // The mount hides the directory below it.
     let left = fs::read_dir(root)?.count();
     ensure!(left == 0, "{left} files in {}", root.display());
     ensure!(fs::metadata(root)?.permissions().mode() & 0o700 == 0o700, "{} cannot be removed", root.display());

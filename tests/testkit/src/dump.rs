@@ -1,11 +1,11 @@
-//! What a person needs to see after a failed test: the objects of its world, events, and the operator's last words.
+//! The output for a person after a failed test: the objects of its world, events, and the end of the operator's log.
 
 use std::sync::PoisonError;
 
 use crate::process::last_lines;
 use crate::world::World;
 
-/// Characters of output per query: the beginning is what matters (older objects come first).
+/// The most characters of output per query. The beginning matters most, because older objects come first.
 const PER_QUERY: usize = 12_000;
 const LOG_LINES: usize = 60;
 
@@ -38,7 +38,7 @@ pub(crate) fn print(world: &World) {
 
 fn query(world: &World, args: &[&str]) {
     eprintln!("--- kubectl {}", args.join(" "));
-    // A control plane that was stopped must not hold up the dump.
+    // A control plane that was stopped must not delay the dump.
     match world.control_plane().kubectl_command(args).arg("--request-timeout=5s").output() {
         Ok(output) => {
             let text = if output.status.success() { output.stdout } else { output.stderr };

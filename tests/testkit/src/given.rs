@@ -1,4 +1,4 @@
-//! A cluster that somebody gave: what of it is needed on disk.
+//! The files that a given cluster needs on disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use kube::config::{Cluster, Kubeconfig};
 use crate::pki::Pki;
 use crate::random;
 
-/// A directory for what is written beside a given cluster. It goes when it is dropped.
+/// A directory for files beside a given cluster. It is deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct GivenDir(PathBuf);
 
 impl GivenDir {
-    /// Makes one, with the cluster's certificate authority where a control plane of our own has its.
+    /// Creates the directory, with the cluster's certificate authority at the path of a control plane of our own.
     pub(crate) fn create(kubeconfig: &Path) -> Result<Self> {
         let dir = Self(std::env::temp_dir().join(format!("wfe-given-{}", random::letters(10))));
         fs::create_dir_all(dir.0.join("pki"))?;
@@ -36,7 +36,7 @@ impl GivenDir {
 
 impl Drop for GivenDir {
     fn drop(&mut self) {
-        // It lies in the system's temporary directory.
+        // If the removal fails, the files stay in the system's temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }

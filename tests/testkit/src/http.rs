@@ -1,4 +1,4 @@
-//! The smallest HTTP client that serves: one request, one connection, plain HTTP to this machine.
+//! A minimal HTTP client: one request, one connection, plain HTTP to this machine.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// How long a request may take: everything asked here is on this machine.
+/// How long a request may take. All servers are on this machine.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// An answer.

@@ -11,8 +11,8 @@
 //!           ├─ await_..(..) watches with deadlines
 //!           └─ record()     every change, for judging afterwards
 //! ```
-//! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]); tests that change
-//! cluster-scoped objects or stop a component start one of their own ([`ControlPlane::start`]).
+//! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]). Tests that change
+//! cluster-scoped objects or stop a component start their own ([`ControlPlane::start`]).
 
 mod account;
 mod assets;

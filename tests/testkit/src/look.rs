@@ -1,4 +1,4 @@
-//! What a world contains, and waiting for it to contain something else.
+//! Reads what a world contains, and waits until it contains something else.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub fn pods() -> ApiResource {
 }
 
 impl World {
-    /// Waits until a WorkflowExecution is as `is` wants it, and returns it. `what` completes "awaited that it ...".
+    /// Waits until `is` accepts a WorkflowExecution, and returns it. `what` completes "awaited that it ...".
     pub async fn await_wfe(&self, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_wfe_within(DEADLINE, name, what, is).await
     }
@@ -68,7 +68,7 @@ impl World {
         self.await_wfe(name, "is terminal", is_terminal).await
     }
 
-    /// Waits until all WorkflowExecutions together are as `are` wants them, and returns them by name.
+    /// Waits until `are` accepts all WorkflowExecutions together, and returns them by name.
     pub async fn await_wfes(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_wfes_within(DEADLINE, what, are).await
     }
@@ -85,31 +85,31 @@ impl World {
             .await
     }
 
-    /// Waits until some PipelineRun is as `is` wants it, and returns it.
+    /// Waits until `is` accepts some PipelineRun, and returns it.
     pub async fn await_run(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_some(&pipeline_runs(), what, is).await
     }
 
-    /// Waits until all PipelineRuns together are as `are` wants them, and returns them by name.
+    /// Waits until `are` accepts all PipelineRuns together, and returns them by name.
     pub async fn await_runs(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_all(&pipeline_runs(), what, are).await
     }
 
-    /// Waits until some pod of the execution namespace is as `is` wants it, and returns it.
+    /// Waits until `is` accepts some pod of the execution namespace, and returns it.
     pub async fn await_pod(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_some(&pods(), what, is).await
     }
 
-    /// Waits until Tekton says of some task that a step of it runs.
+    /// Waits until Tekton reports that a step of some task runs.
     ///
-    /// The pod says so earlier, but Tekton forgets the pod of a task that is cancelled before it has written down which
-    /// pod that is: nobody then ever deletes it.
+    /// The pod shows that earlier. But Tekton forgets the pod of a task that is cancelled before Tekton has recorded
+    /// the pod's name, and then never deletes the pod.
     pub async fn await_running_step(&self) -> Result<Value> {
         self.await_some(&task_runs(), "says that a step runs", |task| task["status"]["steps"][0]["running"].is_object())
             .await
     }
 
-    /// Waits until some object of the execution namespace is as `is` wants it, and returns it.
+    /// Waits until `is` accepts some object of the execution namespace, and returns it.
     pub async fn await_some(&self, resource: &ApiResource, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let api = self.api(resource, &self.execution_namespace());
         let what = format!("a {} {what}", resource.kind);
@@ -119,7 +119,7 @@ impl World {
         .await
     }
 
-    /// Waits until all objects of a kind in the execution namespace together are as `are` wants them.
+    /// Waits until `are` accepts all objects of a kind in the execution namespace together.
     pub async fn await_all(
         &self,
         resource: &ApiResource,
@@ -129,7 +129,7 @@ impl World {
         self.await_many(resource, &self.execution_namespace(), what, are).await
     }
 
-    /// Waits until all objects of a kind in a namespace together are as `are` wants them, and returns them by name.
+    /// Waits until `are` accepts all objects of a kind in a namespace together, and returns them by name.
     pub async fn await_many(
         &self,
         resource: &ApiResource,
@@ -142,7 +142,7 @@ impl World {
             .await
     }
 
-    /// Waits until one object is as `is` wants it, and returns it. `what` completes "awaited that it ...".
+    /// Waits until `is` accepts one object, and returns it. `what` completes "awaited that it ...".
     pub async fn await_one(
         &self,
         resource: &ApiResource,
@@ -159,7 +159,7 @@ impl World {
         .await
     }
 
-    /// Waits until all pods of the execution namespace together are as `are` wants them, and returns them by name.
+    /// Waits until `are` accepts all pods of the execution namespace together, and returns them by name.
     pub async fn await_pods(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_all(&pods(), what, are).await
     }
@@ -169,7 +169,7 @@ impl World {
         self.await_event_in(self.namespace(), about, reason).await
     }
 
-    /// Waits until an event about an object of this name in a namespace has this reason, and returns it.
+    /// Waits until an event in a namespace about an object of this name has this reason, and returns it.
     pub async fn await_event_in(&self, namespace: &str, about: &str, reason: &str) -> Result<Value> {
         let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), namespace);
         let what = format!("an event {reason} about {about}");
@@ -180,7 +180,7 @@ impl World {
         .await
     }
 
-    /// Waits until an event of this name is in the namespace of the WorkflowExecutions, and returns it.
+    /// Waits until the namespace of the WorkflowExecutions has an event of this name, and returns it.
     pub async fn await_event_named(&self, name: &str) -> Result<Value> {
         let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -224,13 +224,13 @@ impl World {
         self.list(&pods(), &self.execution_namespace()).await
     }
 
-    /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of those that match
-    /// this label selector (anything with `=`; empty: all pods). Returns how many there were; at least one.
+    /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of the pods with this
+    /// label selector (anything with `=`; empty: all pods). Returns how many there were; none is an error.
     pub async fn set_outcome(&self, pods: &str, outcome: &str) -> Result<usize> {
         self.annotate_pods(pods, &json!({"test.kubernaut.ai/outcome": outcome})).await
     }
 
-    /// Lets deleted pods that were held (`Pipeline::terminating_slowly`) go. As [`World::set_outcome`] otherwise.
+    /// Releases deleted pods that were held (`Pipeline::terminating_slowly`), chosen as in [`World::set_outcome`].
     pub async fn let_pods_go(&self, pods: &str) -> Result<usize> {
         self.annotate_pods(pods, &json!({"test.kubernaut.ai/terminate": null})).await
     }
@@ -253,7 +253,7 @@ impl World {
         Ok(names.len())
     }
 
-    /// Makes an API for objects of a namespace.
+    /// Returns an API for objects of a namespace.
     #[must_use]
     pub fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client(), namespace, resource)

@@ -1,4 +1,4 @@
-//! Reads YAML files and applies what is in them.
+//! Reads YAML files, and applies their objects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub fn read(path: &Path) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// Parses all objects of a YAML text; empty documents are none.
+/// Parses all objects of a YAML text. Empty documents are ignored.
 pub fn parse(text: &str) -> Result<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| anyhow::anyhow!("{error}"))?;
     Ok(documents.into_iter().filter(|value| !value.is_null()).collect())
@@ -45,7 +45,7 @@ pub fn resource(api_version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Applies an object (server-side, by force). Its namespace, where it has one, is in its metadata.
+/// Applies an object (server-side, by force), in the namespace of its metadata if it has one.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
     let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, name) = (field("/kind"), field("/metadata/name"));
@@ -60,7 +60,7 @@ pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
         .with_context(|| format!("{kind} {name} cannot be applied"))
 }
 
-/// Applies objects one after the other, and waits until the kinds among them that are new are served.
+/// Applies objects one after the other, and waits until new kinds among them are served.
 pub async fn apply_all(client: &Client, objects: &[Value]) -> Result<()> {
     for object in objects {
         apply(client, object).await?;
@@ -76,7 +76,7 @@ pub async fn apply_all(client: &Client, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Makes a client from a kubeconfig file.
+/// Creates a client from a kubeconfig file.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let file = kube::config::Kubeconfig::read_from(kubeconfig)
         .with_context(|| format!("{} cannot be read", kubeconfig.display()))?;

@@ -1,4 +1,4 @@
-//! Prometheus' text format, as far as tests read it.
+//! The part of Prometheus' text format that tests read.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Metrics {
         self.matching(name, labels).map(|sample| sample.value).sum()
     }
 
-    /// Returns whether there is a sample with this name and (at least) these labels.
+    /// Returns whether a sample has this name and (at least) these labels.
     #[must_use]
     pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
         self.matching(name, labels).next().is_some()
@@ -77,7 +77,7 @@ fn parse_line(line: &str) -> Option<Sample> {
     Some(Sample { name, labels, value })
 }
 
-/// Reads up to the closing quote and returns the unescaped text and what follows.
+/// Reads up to the closing quote. Returns the unescaped text, and what follows the quote.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -1,7 +1,7 @@
-//! The operator under test: the real binary, its own process, the shipped service account's token.
+//! The operator under test: the real binary in its own process, with a token of the shipped service account.
 //!
-//! It dies with the thread that started it (see `process`): start it from the test itself, not from a task that
-//! another thread may run and outlive.
+//! It dies with the thread that started it (see `process`). Start it from the test itself: a task may run on another
+//! thread, which does not end with the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,27 +25,27 @@ use crate::{http, place, process, rbac};
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Long enough for the longest test, short enough that a token is of no use afterwards.
+/// Long enough for the longest test, and short enough to make a token useless afterwards.
 const TOKEN_SECONDS: i64 = 6 * 3600;
 
-/// An operator that is not started yet.
+/// An operator that has not been started.
 #[must_use = "nothing runs until `start` or `spawn`"]
 pub struct OperatorBuilder<'w> {
     world: &'w World,
-    /// Where the binary is, if not where that of this workspace is.
+    /// The path of the binary, if it is not the one of this workspace.
     program: Option<PathBuf>,
     /// Flags with their values; a flag without a value is a switch.
     args: Vec<(String, Option<String>)>,
     env: Vec<(String, String)>,
     kubeconfig: Option<PathBuf>,
-    /// Where it finds the API server, if not where that is.
+    /// The URL of the API server, if it is not the control plane's.
     url: Option<String>,
 }
 
 impl<'w> OperatorBuilder<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
         let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None, program: None };
-        // Worlds share a control plane without the shipped policies. By the variable: an older binary has no such flag.
+        // Worlds share a control plane without the shipped policies. A variable, because older binaries lack the flag.
         let builder = builder.env("WFE_POLICY_CHECK_INTERVAL", "0");
         let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
         builder
@@ -55,22 +55,22 @@ impl<'w> OperatorBuilder<'w> {
             .arg("--health-address", "127.0.0.1:0")
             .arg("--log-format", "json")
             .arg("--log-level", "debug")
-            // Most tests have one, or rivals on purpose.
+            // Most tests have one operator, or rivals on purpose.
             .arg("--leader-elect", "false")
     }
 
-    /// Runs this binary in place of the one of this workspace.
+    /// Runs this binary instead of the one of this workspace.
     pub fn program(mut self, path: &Path) -> Self {
         self.program = Some(path.to_owned());
         self
     }
 
-    /// Makes it a replica that takes part in the election, with this at the beginning of its identity.
+    /// Makes it a replica that takes part in the election. Its identity begins with this name.
     pub fn replica(self, name: &str) -> Self {
         self.arg("--leader-elect", "true").arg("--identity", name)
     }
 
-    /// Sets a flag with a value, in place of an earlier value.
+    /// Sets a flag with a value, which replaces an earlier value.
     pub fn arg(self, flag: &str, value: &str) -> Self {
         let mut this = self.without(flag);
         this.args.push((flag.to_owned(), Some(value.to_owned())));
@@ -83,7 +83,7 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
-    /// Takes a flag away.
+    /// Removes a flag.
     pub fn without(mut self, flag: &str) -> Self {
         self.args.retain(|(one, _)| one != flag);
         self
@@ -95,13 +95,13 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
-    /// Uses this kubeconfig, in place of one with a new token of the shipped service account.
+    /// Uses this kubeconfig instead of one with a new token of the shipped service account.
     pub fn kubeconfig(mut self, path: &Path) -> Self {
         self.kubeconfig = Some(path.to_owned());
         self
     }
 
-    /// Makes it talk to the API server through this proxy, with its own token. Not with
+    /// Makes it connect to the API server through this proxy, with its own token. This excludes
     /// [`OperatorBuilder::kubeconfig`].
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.url = Some(proxy.url());
@@ -115,7 +115,7 @@ impl<'w> OperatorBuilder<'w> {
         Ok(operator)
     }
 
-    /// Starts it and waits for nothing.
+    /// Starts it, and does not wait.
     pub async fn spawn(self) -> Result<Operator> {
         let program = self.program.map_or_else(|| process::workspace_binary("wfe-operator"), Ok)?;
         let number = self.world.number_operator();
@@ -149,8 +149,8 @@ impl<'w> OperatorBuilder<'w> {
     }
 }
 
-/// Writes a kubeconfig with a token of a service account, by namespace and name: whatever that may not do, its user
-/// cannot.
+/// Writes a kubeconfig with a token of a service account, given by namespace and name. Its user has exactly the rights
+/// of the account.
 pub(crate) async fn write_kubeconfig(
     world: &World,
     (namespace, account): (&str, &str),
@@ -204,7 +204,7 @@ impl Operator {
         &self.log
     }
 
-    /// Reads the log: its lines that are JSON objects. Lines that are not (a panic's) are left out.
+    /// Reads the JSON objects from the lines of the log. Other lines, such as a panic's, are left out.
     pub async fn log(&self) -> Vec<Value> {
         let text = tokio::fs::read(&self.log).await.unwrap_or_default();
         String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -215,7 +215,7 @@ impl Operator {
         self.await_metrics(&format!("{metric} of {value}"), |metrics| metrics.value(metric, &[]) >= value).await
     }
 
-    /// Waits until a scrape is as `are` wants it. `what` completes "awaited ...".
+    /// Waits until `are` accepts a scrape. `what` completes "awaited ...".
     pub async fn await_metrics(&self, what: &str, are: impl Fn(&Metrics) -> bool) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -231,7 +231,7 @@ impl Operator {
         }
     }
 
-    /// Waits until the log has a line as `is` wants it, and returns that. `what` completes "awaited a line that ...".
+    /// Waits until `is` accepts a line of the log, and returns the line. `what` completes "awaited a line that ...".
     pub async fn await_line(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -272,7 +272,7 @@ impl Operator {
         Metrics::parse(&text)
     }
 
-    /// Asks one of its servers (`metrics` or `health`) for a path, and returns status and body.
+    /// Requests a path from one of its servers (`metrics` or `health`), and returns status and body.
     pub async fn get(&self, server: &str, path: &str) -> Result<(u16, String)> {
         let address =
             self.address(server).await.with_context(|| format!("the operator does not say where {server} listens"))?;
@@ -280,7 +280,7 @@ impl Operator {
         Ok((answer.status, String::from_utf8_lossy(&answer.body).into_owned()))
     }
 
-    /// Finds in the log where a server listens.
+    /// Finds in the log the address of a server.
     pub async fn address(&self, server: &str) -> Option<String> {
         let lines = self.log().await;
         let fields = lines
@@ -290,7 +290,7 @@ impl Operator {
         fields["address"].as_str().map(str::to_owned)
     }
 
-    /// Sends SIGTERM and waits until it has ended; then judges its log.
+    /// Sends SIGTERM, and waits until it has ended. Then judges its log.
     pub async fn terminate(mut self) -> Result<ExitStatus> {
         process::signal(self.child.id(), Signal::TERM)?;
         let deadline = Instant::now() + ENDS_WITHIN;
@@ -307,7 +307,7 @@ impl Operator {
         Ok(status)
     }
 
-    /// Waits until it ends by itself (as after a refused start), and returns how. The log is not judged.
+    /// Waits until it ends by itself (as after a refused start), and returns its status. The log is not judged.
     pub async fn wait(&mut self) -> Result<ExitStatus> {
         let deadline = Instant::now() + ENDS_WITHIN;
         loop {
@@ -321,8 +321,8 @@ impl Operator {
         }
     }
 
-    /// Kills it (SIGKILL), as a crash would; then judges its log.
-    // As `terminate` to its callers.
+    /// Kills it (SIGKILL), as a crash would. Then judges its log.
+    // Async like `terminate`, for its callers.
     #[allow(clippy::unused_async)]
     pub async fn kill(mut self) -> Result<()> {
         self.end();
@@ -334,12 +334,12 @@ impl Operator {
         process::signal(self.child.id(), Signal::STOP)
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub fn resume(&self) -> Result<()> {
         process::signal(self.child.id(), Signal::CONT)
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -349,13 +349,13 @@ impl Operator {
 
     fn end(&mut self) {
         if self.ended().is_none() {
-            // It may end by itself just now.
+            // It may end by itself at this moment.
             drop(self.child.kill());
             self.status = self.child.wait().ok();
         }
     }
 
-    /// Fails if the operator panicked, in whatever thread.
+    /// Fails if the operator panicked in any thread.
     fn judge(&mut self) -> Result<()> {
         self.judged = true;
         let text = fs::read(&self.log).unwrap_or_default();
@@ -371,7 +371,7 @@ impl Operator {
 }
 
 impl Drop for Operator {
-    // Teardown is where a panic of the operator fails the test.
+    // A panic of the operator fails the test here, at teardown.
     #[allow(clippy::panic)]
     fn drop(&mut self) {
         self.end();

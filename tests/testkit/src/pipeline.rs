@@ -1,4 +1,4 @@
-//! Pipelines whose tasks end as a test wants: annotations of their pods tell kwok how.
+//! Pipelines whose tasks end as a test wants. Annotations of their pods tell kwok how.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ pub enum Outcome {
     Ok,
     /// This exit code.
     Exit(u8),
-    /// Killed for its memory, exit code 137.
+    /// Killed because of its memory, exit code 137.
     Oom,
-    /// Its containers wait for ever with this reason, and none starts.
+    /// Its containers wait for ever with this reason, and none of them starts.
     Waiting(&'static str),
-    /// Its image cannot be pulled: it waits with the reason `ImagePullBackOff`.
+    /// Its image cannot be pulled: the containers wait with the reason `ImagePullBackOff`.
     ImagePull,
     /// Runs until its outcome is set (`World::set_outcome`).
     Hold,
@@ -34,7 +34,7 @@ impl Outcome {
     }
 }
 
-/// A pipeline of tasks, each after the one before it.
+/// A pipeline of tasks, which run one after the other.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     params: Vec<Value>,
@@ -56,20 +56,20 @@ impl Pipeline {
         Self { params, tasks: Vec::new(), finally: Vec::new() }
     }
 
-    /// Adds a task that runs for the default time (500 ms) and ends like this.
+    /// Adds a task that runs for the default time (500 ms) and has this outcome.
     #[must_use]
     pub fn task(self, name: &str, outcome: Outcome) -> Self {
         self.add(task(name, outcome))
     }
 
-    /// Adds a task that runs when all others have ended. There are no more tasks after it but of this kind.
+    /// Adds a task that runs after all other tasks have ended. Only tasks of this kind may follow.
     #[must_use]
     pub fn finally(mut self, name: &str, outcome: Outcome) -> Self {
         self.finally.push(task(name, outcome));
         self
     }
 
-    /// Adds a task that some other controller carries out: a `CustomRun`, which ends when somebody says so.
+    /// Adds a task for another controller: a `CustomRun`, which ends when a test ends it.
     #[must_use]
     pub fn custom(self, name: &str) -> Self {
         self.add(json!({"name": name, "taskRef": {"apiVersion": "example.test/v1", "kind": "Approval"}}))
@@ -81,13 +81,13 @@ impl Pipeline {
         self.add(json!({"name": name, "pipelineSpec": {"tasks": inner.tasks}}))
     }
 
-    /// Adds a step to the last task, which ends like this, at the moment at which all of its steps end.
+    /// Adds a step with this outcome to the last task. All steps of a task end at the same moment.
     #[must_use]
     pub fn step(self, name: &str, outcome: Outcome) -> Self {
         self.container("steps", "step", name, outcome)
     }
 
-    /// Adds a sidecar to the last task, which ends like this, at the moment at which its steps end.
+    /// Adds a sidecar with this outcome to the last task. It ends at the same moment as the task's steps.
     #[must_use]
     pub fn sidecar(self, name: &str, outcome: Outcome) -> Self {
         self.container("sidecars", "sidecar", name, outcome)
@@ -105,7 +105,7 @@ impl Pipeline {
         self.annotated("message", message)
     }
 
-    /// Keeps a deleted pod of the last task Terminating until its annotation goes.
+    /// Keeps a deleted pod of the last task Terminating until its annotation is removed.
     #[must_use]
     pub fn terminating_slowly(self) -> Self {
         self.annotated("terminate", "hold")
@@ -124,7 +124,7 @@ impl Pipeline {
         self.patch(|task| task["taskSpec"]["metadata"]["annotations"][format!("{ANNOTATIONS}{key}")] = json!(value))
     }
 
-    /// Changes anything of the last task.
+    /// Changes any field of the last task.
     #[must_use]
     pub fn patch(mut self, change: impl FnOnce(&mut Value)) -> Self {
         if let Some(task) = self.finally.last_mut().or(self.tasks.last_mut()) {
@@ -133,7 +133,7 @@ impl Pipeline {
         self
     }
 
-    /// Renders the Tekton Pipeline under this name (`workflow` is what the operator asks for).
+    /// Renders the Tekton Pipeline under this name. The operator looks for the name `workflow`.
     #[must_use]
     pub fn render(&self, name: &str) -> Value {
         let mut pipeline = json!({

@@ -20,7 +20,7 @@ impl Pki {
         Self { dir: dir.to_owned() }
     }
 
-    /// Makes new keys: an authority, a server certificate for 127.0.0.1 and a signing key for tokens.
+    /// Creates new keys: an authority, a server certificate for 127.0.0.1 and a signing key for tokens.
     pub(crate) fn create(dir: &Path) -> Result<Self> {
         let this = Self::at(dir);
         fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
@@ -53,7 +53,7 @@ impl Pki {
     }
 }
 
-/// Writes a certificate for 127.0.0.1 with its key, and that of its authority, which nobody knew before.
+/// Writes a certificate for 127.0.0.1 with its key, and the certificate of its authority, which is new.
 pub fn issue(authority_file: &Path, certificate_file: &Path, key_file: &Path) -> Result<()> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! The directory of one running control plane: who finds what where, and when the directory goes.
+//! The directory of a running control plane: the paths in it, and its deletion.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::assets::{Assets, repository};
 use crate::pki::Pki;
 use crate::random;
 
-/// Whom the static tokens are for, by the names of their kubeconfigs. All are administrators; their user names tell
+/// The owners of the static tokens, by the names of their kubeconfigs. All are administrators. Their user names tell
 /// them apart in the audit log.
 pub(crate) const USERS: [&str; 7] = [
     "admin",
@@ -24,7 +24,7 @@ pub(crate) const USERS: [&str; 7] = [
     "kwok",
 ];
 
-/// Tekton is known by the service accounts that its release gives it: our policies tell it from others by them.
+/// Returns a user name. Tekton has the service accounts of its release, because our policies recognize it by them.
 fn user_name(user: &str) -> &str {
     match user {
         "tekton-controller" => "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller",
@@ -34,7 +34,7 @@ fn user_name(user: &str) -> &str {
     }
 }
 
-/// A run directory, locked for as long as its control plane runs.
+/// A run directory, locked while its control plane runs.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes a run directory under `WFE_RUN_DIR`, or under the system's temporary directory.
+    /// Creates a run directory under `WFE_RUN_DIR`, or under the system's temporary directory.
     pub(crate) fn create(assets: Assets) -> Result<Self> {
         let parent = std::env::var_os("WFE_RUN_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
         sweep(&parent);
@@ -55,7 +55,7 @@ impl Place {
         Self::create_in(dir, logs, assets)
     }
 
-    /// Makes a directory in which a prepared copy is filled; its logs stand with those of this one.
+    /// Creates a directory in which a prepared copy is filled. Its logs are among the logs of this one.
     pub(crate) fn create_for_copy(&self, dir: PathBuf) -> Result<Self> {
         Self::create_in(dir, self.logs.join("prepare"), self.assets.clone())
     }
@@ -96,12 +96,12 @@ impl Place {
         self.dir.join("audit.log")
     }
 
-    /// A file of `tests/controlplane` in the repository.
+    /// Returns a file of `tests/controlplane` in the repository.
     pub(crate) fn source(name: &str) -> PathBuf {
         repository().join("tests/controlplane").join(name)
     }
 
-    /// The kubeconfig of one of [`USERS`].
+    /// Returns the path of the kubeconfig of one of [`USERS`].
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
         if user == "admin" { self.dir.join("kubeconfig") } else { self.dir.join(format!("kubeconfig-{user}")) }
     }
@@ -114,9 +114,9 @@ impl Place {
         Ok(())
     }
 
-    /// Removes the directory, or what is large in it where it is to be kept for a person to read.
+    /// Removes the directory. If a person is to read it, removes only its large parts.
     pub(crate) fn remove(&self, keep: bool) {
-        // A directory that cannot be removed is swept by a later start.
+        // A later start sweeps a directory that cannot be removed.
         if keep {
             drop(fs::write(self.dir.join(KEEP), ""));
             drop(fs::remove_dir_all(self.etcd()));
@@ -128,10 +128,10 @@ impl Place {
 
 const PREFIX: &str = "wfe-control-plane-";
 const KEEP: &str = "keep";
-/// A directory younger than this may be one that is being made and not locked yet.
+/// A younger directory may be in creation, and not locked yet.
 const SWEEP_AFTER: Duration = Duration::from_mins(1);
 
-/// Removes run directories that were left by a supervisor that was killed: nobody holds their lock.
+/// Removes the run directories of killed supervisors. No process holds their locks.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -146,7 +146,7 @@ fn sweep(parent: &Path) {
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER));
         let free = match fs::File::open(path.join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // One that cannot be opened (too many open files) may well be held.
+            // A lock that cannot be opened (too many open files) may be held.
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if old && free {
@@ -155,7 +155,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Writes a kubeconfig with one cluster and one token. JSON is YAML too.
+/// Writes a kubeconfig with one cluster and one token, as JSON, which is YAML too.
 pub(crate) fn write_kubeconfig(path: &Path, url: &str, authority: &Path, token: &str, namespace: &str) -> Result<()> {
     let config = json!({
         "apiVersion": "v1",

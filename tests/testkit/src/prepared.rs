@@ -1,7 +1,7 @@
-//! The prepared copy: an etcd directory with Tekton's kinds, its configuration and a ready node already in it.
+//! The prepared copy: an etcd directory that already has Tekton's kinds, its configuration and a ready node.
 //!
-//! Applying all that takes many seconds; copying a directory takes a fraction of one. The copy is made once per set
-//! of assets, kept beside them, and made under a lock, so that two test runs make one.
+//! To apply all that takes many seconds; to copy a directory takes a fraction of one. The copy is made once per set of
+//! assets, and kept beside them. A lock prevents two test runs from making it at once.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,17 +21,17 @@ use crate::place::Place;
 use crate::stack::{Audit, Stack};
 use crate::{components, manifests, random};
 
-/// Counts up when what is applied here changes.
+/// Increase this number when the applied objects change.
 const FORMAT: u32 = 3;
 /// The one node.
 const NODE: &str = "node-1";
 const NODE_READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// What Tekton needs, in the order in which it must be applied.
+/// The manifests that Tekton needs, in the order in which they must be applied.
 const TEKTON: [&str; 5] =
     ["tekton/100-namespace", "tekton/300-crds", "tekton/resolvers/100-namespace.yaml", "tekton", "tekton/resolvers"];
 
-/// What of Tekton's manifests is not applied: what would run as a pod is a process here, and the webhook an option.
+/// The kinds of Tekton's manifests that are not applied. Its pods are processes here, and its webhook is an option.
 const NOT_APPLIED: [&str; 6] = [
     "Deployment",
     "Service",
@@ -63,19 +63,19 @@ fn directory(place: &Place) -> Result<PathBuf> {
 
 async fn make(place: &Place, target: &Path) -> Result<()> {
     let lock = fs::File::create(target.with_extension("lock"))?;
-    // Not a blocking wait: whoever supervises this must still hear that it is to stop.
+    // This wait does not block, because the supervisor must still react to its parent.
     while lock.try_lock().is_err() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     if target.exists() {
         return Ok(());
     }
-    // No other process makes one now: an earlier attempt that was killed may have left its directory.
+    // No other process makes the copy now. An attempt that was killed may have left its directory.
     let temporary = target.with_extension("new");
     drop(fs::remove_dir_all(&temporary));
     let mut stack = Stack::new(place.create_for_copy(temporary.clone())?);
     let filled = fill(&mut stack).await;
-    // Gracefully: etcd and the API server write out what they have.
+    // A graceful stop lets etcd and the API server write out their data.
     stack.stop(filled.is_ok()).await;
     if let Err(error) = filled {
         stack.place.remove(false);
@@ -104,16 +104,16 @@ async fn fill(stack: &mut Stack) -> Result<()> {
         manifests::apply_all(&client, &objects).await?;
     }
     await_node(&client).await?;
-    // A kwok that starts before it has seen an old lease tries to make one, fails, and tries again only after 10 s:
-    // meanwhile no pod runs.
+    // A kwok that starts before it has seen an old lease fails to create one, and tries again only after 10 s. Until
+    // then no pod runs.
     stack.component("kwok")?.stop(true).await;
     let leases: Api<Lease> = Api::namespaced(client, "kube-node-lease");
     leases.delete(NODE, &DeleteParams::default()).await.context("the node's lease cannot be deleted")?;
     Ok(())
 }
 
-/// Takes from a kind of Tekton's what asks its webhook, which nobody routes to here. An API server keeps a cache for
-/// each version that is served, and would list all runs anew each second, as none can be converted.
+/// Removes the parts of a Tekton kind that need its webhook, which nothing routes to here. An API server keeps a cache
+/// for each served version. Without conversion it would list all runs anew each second.
 fn without_conversion(kind: &mut Value) {
     if let Some(spec) = kind["spec"].as_object_mut() {
         spec.remove("conversion");
@@ -141,7 +141,7 @@ fn node() -> Value {
     })
 }
 
-/// Makes the node if it is missing, and waits until pods can be scheduled on it and kwok plays them.
+/// Creates the node if it is missing. Waits until pods can be scheduled on it and kwok plays them.
 pub(crate) async fn await_node(client: &Client) -> Result<()> {
     let started = Instant::now();
     manifests::apply(client, &node()).await?;
@@ -179,7 +179,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             fs::copy(entry.path(), &target)?;
         }
     }
-    // etcd insists that nobody else may read its data.
+    // etcd requires that no other user can read its data.
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Child processes that do not outlive whoever started them, and their logs.
+//! Child processes that end with the process that started them, and their logs.
 //!
-//! A child is started through `control-plane exec`, which asks the kernel to kill it when its parent ends, and then
-//! becomes the program. The kernel means the parent *thread*: start children from a thread that lives as long as
+//! A child is started through `control-plane exec`. That asks the kernel to kill the process when its parent ends, and
+//! then becomes the program. The kernel means the parent *thread*: start children from a thread that lives as long as
 //! they should.
 
 use std::ffi::OsStr;
@@ -28,26 +28,26 @@ pub fn workspace_binary(name: &str) -> Result<PathBuf> {
 pub fn command(program: impl AsRef<OsStr>) -> Result<Command> {
     let mut command = Command::new(workspace_binary("control-plane")?);
     command.args(["exec", "--parent", &std::process::id().to_string(), "--"]).arg(program);
-    // Ctrl-C in a terminal goes to a whole group: who stops these is their parent.
+    // Ctrl-C in a terminal goes to a whole process group. Here the parent stops the children.
     command.stdin(Stdio::null()).process_group(0);
     Ok(command)
 }
 
-/// Becomes `program`, to be killed when the parent (whose id is `parent`) ends. Returns only when that failed.
+/// Becomes `program`, which the kernel kills when `parent` ends. Returns only if that failed or `parent` has ended.
 pub fn exec(parent: u32, program: &OsStr, args: &[std::ffi::OsString]) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("the parent-death signal cannot be set")?;
     // The parent may have ended before the line above.
     let now = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if i64::from(now) != i64::from(parent) {
-        // No receiver is left.
+        // Nothing would receive an error any more.
         return Ok(());
     }
     let error = Command::new(program).args(args).exec();
     bail!("{} cannot be started: {error}", program.display());
 }
 
-/// Goes into `root`, gives up all capabilities, and becomes `program` as [`exec`] does: the end of `confined`, a script
-/// of `tests/controlplane`.
+/// Changes into `root`, gives up all capabilities, and becomes `program` as [`exec`] does. This is the end of
+/// `confined`, a script of `tests/controlplane`.
 pub fn confine(parent: u32, root: &Path, program: &OsStr, args: &[std::ffi::OsString]) -> Result<()> {
     chroot(root).with_context(|| format!("{} cannot be the root", root.display()))?;
     std::env::set_current_dir("/")?;
@@ -55,7 +55,7 @@ pub fn confine(parent: u32, root: &Path, program: &OsStr, args: &[std::ffi::OsSt
     exec(parent, program, args)
 }
 
-/// Sends a signal to a child that has not been waited for yet.
+/// Sends a signal to a child that has not been reaped yet.
 pub(crate) fn signal(pid: u32, signal: Signal) -> Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("not a process id")?;
     kill_process(pid, signal).context("the signal could not be sent")

@@ -1,4 +1,4 @@
-//! A real Prometheus, one process for one test, and promtool. `tests/prometheus/fetch` fetches both.
+//! A real Prometheus, one process for one test, and promtool. `tests/prometheus/fetch` downloads both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use crate::{http, process, repository};
 
 const SERVES_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(100);
-/// Scrapes and evaluations are this fast, as a test waits for them.
+/// The interval of scrapes and evaluations. It is short, because a test waits for them.
 const EVERY: &str = "500ms";
 
-/// Prepares promtool. As any program of [`process::command`], it ends with the thread that starts it.
+/// Prepares promtool. Like any program of [`process::command`], it ends with the thread that starts it.
 pub fn promtool() -> Result<Command> {
     process::command(program("promtool")?)
 }
@@ -38,29 +38,29 @@ fn program(name: &str) -> Result<PathBuf> {
     Ok(Path::new(dir.trim_end()).join(name))
 }
 
-/// What a Prometheus scrapes: an address and the labels that its series get.
+/// A target of a Prometheus: an address, and the labels of its series.
 #[derive(Debug, Clone)]
 pub struct Scraped {
-    /// Host and port of a `/metrics`.
+    /// Host and port of a `/metrics` endpoint.
     pub address: String,
     /// The label `job`.
     pub job: String,
     /// The label `namespace`.
     pub namespace: String,
-    /// How it gets in, where the metrics go over TLS.
+    /// The credentials, if the metrics are served over TLS.
     pub secured: Option<Secured>,
 }
 
-/// What a Prometheus has of an address whose metrics go over TLS.
+/// The credentials of a Prometheus for metrics over TLS.
 #[derive(Debug, Clone)]
 pub struct Secured {
     /// The certificate of the authority.
     pub authority: PathBuf,
-    /// A file with its token.
+    /// A file with the token of the Prometheus.
     pub token: PathBuf,
 }
 
-/// A running Prometheus on a port of its own. Dropping it kills it; its data goes with the control plane.
+/// A running Prometheus on a port of its own. Dropping it kills it. Its data is deleted with the control plane.
 #[derive(Debug)]
 pub struct Prometheus {
     child: Child,
@@ -69,7 +69,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one with these rules, and waits until it is ready. It belongs to the thread of the caller.
+    /// Starts one with these rules, and waits until it is ready. It ends with the caller's thread.
     pub async fn start(world: &World, scraped: &[Scraped], rules: &str) -> Result<Self> {
         let dir = world.control_plane().dir().join("worlds").join(world.namespace());
         // A world may have several.
@@ -130,7 +130,7 @@ impl Prometheus {
         }
     }
 
-    /// Finds in the log which port the kernel has given it.
+    /// Finds in the log the port that the kernel has assigned.
     fn listens_on(&self) -> Option<String> {
         let text = fs::read_to_string(&self.log).ok()?;
         let line = text.lines().find(|line| line.contains("msg=\"Listening on\""))?;
@@ -143,8 +143,7 @@ impl Prometheus {
         self.series("query", &[("query", expression)]).await
     }
 
-    /// Evaluates an expression every `step` seconds from `seconds` before `end` (in Unix time) on, and returns its
-    /// series.
+    /// Evaluates an expression every `step` seconds, from `seconds` before `end` (in Unix time) on. Returns its series.
     pub async fn range(&self, expression: &str, end: i64, seconds: i64, step: u64) -> Result<Vec<Value>> {
         let [start, end, step] = [(end - seconds).to_string(), end.to_string(), step.to_string()];
         self.series("query_range", &[("query", expression), ("start", &start), ("end", &end), ("step", &step)]).await
@@ -155,7 +154,7 @@ impl Prometheus {
         data["result"].as_array().cloned().with_context(|| format!("not a list of series: {data}"))
     }
 
-    /// Returns the alerts that fire, by name; of several with one name, one.
+    /// Returns the firing alerts by name. If several have one name, one of them is returned.
     pub async fn firing(&self) -> Result<BTreeMap<String, Value>> {
         let data = self.ask("alerts", &[]).await?;
         let alerts = data["alerts"].as_array().into_iter().flatten().filter(|alert| alert["state"] == "firing");
@@ -163,7 +162,7 @@ impl Prometheus {
         Ok(alerts.map(|alert| (name(alert), alert.clone())).collect())
     }
 
-    /// Waits until the alerts that fire are as `are` wants them, and returns them. `what` completes "awaited ...".
+    /// Waits until `are` accepts the firing alerts, and returns them. `what` completes "awaited ...".
     pub async fn await_firing(
         &self,
         what: &str,
@@ -200,13 +199,13 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended by itself just now.
+        // It may have ended by itself at this moment.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Writes a value as it may stand in a URL.
+/// Escapes a value for a URL.
 fn encode(value: &str) -> String {
     let mut encoded = String::new();
     for byte in value.bytes() {

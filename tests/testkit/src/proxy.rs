@@ -1,18 +1,18 @@
-//! A fault proxy between an operator and the API server: every request passes through a plan that a test writes.
+//! A fault proxy between an operator and the API server. A plan that a test writes decides about every request.
 //!
 //! ```text
 //! operator ──http──► Proxy ──https──► kube-apiserver
 //!                      │ a request is numbered and read; it is held at a gate, or meets the plan's fault, or passes
 //! ```
-//! Plain HTTP/1.1 towards the operator, TLS from here on. The operator's own token goes through, so the shipped RBAC
-//! stays in force. It serves on a thread of its own: a test that blocks does not stop it.
+//! It speaks plain HTTP/1.1 to the operator, and TLS to the API server. It passes on the operator's own token, so the
+//! shipped RBAC stays in force. It serves on a thread of its own, and a test that blocks does not stop it.
 //!
 //! # Guarantees
-//! - A request that has been read is forwarded, if its fault lets it, also when whoever sent it is gone by then: as
-//!   with a network that delivers late.
-//! - What a gate or a fault does happens to that request alone; [`Proxy::cut_all`], [`Proxy::partition`] and
-//!   [`Proxy::freeze_watches`] are for all.
-//! - It never repeats a request that may have been sent, unless told to.
+//! - A request that has been read is forwarded if its fault allows that, even if its sender has gone. A network that
+//!   delivers late does the same.
+//! - A gate or a fault affects one request alone. [`Proxy::cut_all`], [`Proxy::partition`] and
+//!   [`Proxy::freeze_watches`] affect all requests.
+//! - It never repeats a request that may have been sent, unless its fault is a repetition.
 
 mod fault;
 mod gate;
@@ -48,7 +48,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of a control plane's API server. It passes everything until it is told otherwise.
+    /// Starts a proxy in front of a control plane's API server. At first it passes everything.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         Self::before(Upstream::of(control_plane.kubeconfig()).await?)
     }
@@ -74,20 +74,20 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Asks this about every request from now on, in place of what was asked before. It is called once for each, in
-    /// the order of their numbers.
+    /// Sets the plan, which decides about every request from now on. It is called once for each request, in the order
+    /// of their numbers.
     pub fn on(&self, plan: impl FnMut(&Request) -> Fault + Send + 'static) {
         self.shared.set_plan(Box::new(plan));
     }
 
-    /// Lets everything pass again: no plan, no partition, no frozen watches. Gates stay.
+    /// Removes the plan, the partition and the freeze of watches. Gates stay.
     pub fn heal(&self) {
         self.on(|_| Fault::Pass);
         self.partition(false);
         self.freeze_watches(false);
     }
 
-    /// Holds the next request that is like this, once. Of several gates that fit, the oldest takes the request.
+    /// Holds the next request that `fits`, once. If several gates fit, the oldest holds the request.
     pub fn hold(&self, when: When, fits: impl FnMut(&Request) -> bool + Send + 'static) -> Gate {
         let (gate, hold) = gate::pair(when, Box::new(fits));
         self.shared.add_hold(hold);
@@ -99,29 +99,29 @@ impl Proxy {
         self.hold(when, move |request| request.write == Some(n))
     }
 
-    /// Closes all connections, those of watches too; new ones are served. What has been read is still forwarded.
+    /// Closes all connections, also of watches. New ones are served, and requests that were read are still forwarded.
     pub fn cut_all(&self) {
         self.shared.cut_all();
     }
 
-    /// Begins or ends a partition: connections stay open and nothing moves, in either direction. When it ends, what was
-    /// on its way arrives, late.
+    /// Begins or ends a partition: connections stay open, and nothing passes in either direction. After its end,
+    /// delayed requests and answers arrive.
     pub fn partition(&self, on: bool) {
         self.shared.partition(on);
     }
 
-    /// Keeps from now on what watches bring, so that the operator's view lags while its requests pass; or delivers it.
+    /// Holds back the events of watches from now on, or delivers them. Meanwhile views lag, and requests pass.
     pub fn freeze_watches(&self, on: bool) {
         self.shared.freeze_watches(on);
     }
 
-    /// Returns all requests so far, by number. Their bodies are left out.
+    /// Returns all requests so far, by number and without bodies.
     #[must_use]
     pub fn requests(&self) -> Vec<Passed> {
         self.shared.log()
     }
 
-    /// Returns how many requests came in the busiest second since then.
+    /// Returns the number of requests in the busiest second since then.
     #[must_use]
     pub fn busiest_second(&self, since: Instant) -> usize {
         let times: Vec<Instant> = self.shared.log().iter().map(|passed| passed.at).filter(|at| *at >= since).collect();
@@ -133,7 +133,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been printed, and the operator's requests have failed.
+            // A panic of the thread has been printed, and the operator's requests have failed.
             drop(thread.join());
         }
     }

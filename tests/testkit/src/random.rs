@@ -1,11 +1,11 @@
-//! Names and ports that nobody else has; good enough for a machine's own tests, not for secrets that matter.
+//! Names and ports that nothing else uses. They are random enough for tests on one machine, but not for real secrets.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::TcpListener;
 
 use anyhow::{Context as _, Result};
 
-/// Returns a random number; each `RandomState` has keys of its own.
+/// Returns a random number. Each `RandomState` has keys of its own.
 pub(crate) fn number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -15,8 +15,8 @@ pub(crate) fn letters(length: usize) -> String {
     format!("{:016x}", number())[..length.min(16)].to_owned()
 }
 
-/// Finds a port that is free now. It is below the range from which Linux takes the ports of outgoing connections;
-/// another process may still take it first, so a start that fails on it is tried again with another.
+/// Finds a port that is free now. It is below the range from which Linux takes the ports of outgoing connections.
+/// Another process may still take it first. A start that fails for that reason is repeated with another port.
 pub(crate) fn free_port() -> Result<u16> {
     (0..200)
         .map(|_| 20_000 + u16::try_from(number() % 12_000).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the rules as they are, in the test's own namespaces.
+//! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the shipped rules in the test's own namespaces.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,15 +14,14 @@ use crate::awaits::ask_until;
 use crate::manifests;
 use crate::rights::{self, Right};
 
-/// The operator's service account, as it is shipped.
+/// The shipped name of the operator's service account.
 pub(crate) const OPERATOR: &str = "wfe-operator";
 
-/// Where the operator lives, as it is shipped.
+/// The shipped namespace of the operator.
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
-/// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped,
-/// those on admission policies and on CRDs, which are too, that to read executions by name, which may be of any
-/// namespace, and that on targets, which may be anywhere.
+/// The roles that are bound for the whole cluster, whatever is watched. Namespaces, admission policies and CRDs are
+/// cluster-scoped. Executions that are read by name, and targets, may be in any namespace.
 const EVERYWHERE: [&str; 5] = [
     "wfe-operator-crds",
     "wfe-operator-namespaces",
@@ -36,12 +35,12 @@ const CONFIG_MAP: &str = "workflowexecution-config";
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where the shipped objects go.
+/// The namespaces of the shipped objects in a world.
 #[derive(Debug, Clone)]
 pub(crate) struct Places<'a> {
     pub(crate) world: &'a str,
     pub(crate) watched: &'a str,
-    /// None: it is not to exist, so nothing can be bound in it.
+    /// `None` if the namespace must not exist; nothing can then be bound in it.
     pub(crate) execution: Option<&'a str>,
     pub(crate) system: &'a str,
     pub(crate) all_namespaces: bool,
@@ -54,7 +53,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Returns the RBAC of the operator, as a checkout of the repository ships it, for one world.
+/// Returns the operator's RBAC for one world, as a checkout of the repository ships it.
 pub(crate) fn shipped_to(checkout: &Path, places: &Places<'_>) -> Result<Vec<Value>> {
     let shipped = manifests::read(&checkout.join("config/rbac"))?;
     for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
@@ -67,7 +66,7 @@ pub(crate) fn shipped_to(checkout: &Path, places: &Places<'_>) -> Result<Vec<Val
     Ok(shipped.into_iter().filter_map(to_world).collect())
 }
 
-/// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
+/// Waits until the API server's authorizer has seen the bindings. An operator could otherwise be refused at its start.
 pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
     // One right of each binding.
     let mut rights = vec![
@@ -87,7 +86,7 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
     await_review(client, user, (Some(places.system), None), &right, true).await
 }
 
-/// Gives the operator of a world all that is shipped but for one right, or that too, and waits until it is so.
+/// Gives the operator of a world everything shipped, with or without one right. Waits until that is in force.
 pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right: &Right, given: bool) -> Result<()> {
     let mut found = false;
     for object in manifests::read(&repository().join("config/rbac"))? {
@@ -112,8 +111,8 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
     Ok(())
 }
 
-/// Waits until the API server's authorizer lets a user do something in a namespace (or everywhere), to the object of
-/// this name (or to any), or does not.
+/// Waits until the API server's authorizer allows or forbids a right to a user. The right is for a namespace (or
+/// everywhere), and for the object of this name (or for any).
 pub(crate) async fn await_review(
     client: &Client,
     user: &str,
@@ -147,7 +146,7 @@ fn is_everywhere(role: &Value) -> bool {
 }
 
 /// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the
-/// operator is to watch all, or the role is one that is bound for the whole cluster always.
+/// operator watches all namespaces or the role is always bound for the whole cluster.
 fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value> {
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {

@@ -1,5 +1,5 @@
-//! A recorder: every change of a world's WorkflowExecutions, PipelineRuns and what is left of runs, in the order of the
-//! API server.
+//! A recorder: every change of a world's WorkflowExecutions, PipelineRuns and remains of runs, in the order of the API
+//! server.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,11 +18,11 @@ use crate::awaits::plain;
 use crate::world::World;
 use crate::{look, wfe};
 
-/// What was seen to happen to an object.
+/// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Change {
-    /// It was there before the recording began.
+    /// It existed before the recording began.
     Existing,
     /// It was created.
     Added,
@@ -47,7 +47,7 @@ pub struct Observed {
     pub object: Value,
 }
 
-/// A recording under way.
+/// A recording in progress.
 #[derive(Debug)]
 #[must_use = "nothing is known until `stop`"]
 pub struct Recording {
@@ -67,19 +67,19 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const WATCH_SECONDS: u32 = 280;
 
 impl World {
-    /// Begins to record `WorkflowExecutions`, `WorkflowSchedules` and `PipelineRuns`. Nothing that happens after this
-    /// returns is missed.
+    /// Starts to record `WorkflowExecutions`, `WorkflowSchedules` and `PipelineRuns`. Nothing that happens after the
+    /// return is missed.
     pub async fn record(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs()]).await
     }
 
-    /// Begins to record what is left of runs too: TaskRuns, `CustomRuns` and pods.
+    /// Starts to record the remains of runs too: TaskRuns, `CustomRuns` and pods.
     pub async fn record_all(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs(), look::task_runs(), look::custom_runs(), look::pods()]).await
     }
 
-    /// Begins to record `WorkflowExecutions` alone. With [`Recording::and`] that is what another world of the same
-    /// execution namespace adds.
+    /// Starts to record only `WorkflowExecutions`. With [`Recording::and`] this adds another world of the same
+    /// execution namespace.
     pub async fn record_executions(&self) -> Result<Recording> {
         let executions = self.api(&wfe::resource(), self.namespace());
         Ok(Recording { tapes: vec![Tape::start(executions, wfe::resource(), Instant::now()).await?] })
@@ -89,7 +89,7 @@ impl World {
         let begun = Instant::now();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
         let mut tapes = vec![Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?];
-        // A control plane may be from before schedules.
+        // A control plane may be older than schedules.
         let schedules = self.api(&wfe::schedules(), &watched);
         match schedules.list(&ListParams::default().limit(1)).await {
             Ok(_) => tapes.push(Tape::start(schedules, wfe::schedules(), begun).await?),
@@ -104,7 +104,7 @@ impl World {
 }
 
 impl Recording {
-    /// Makes one recording of two.
+    /// Combines two recordings into one.
     pub fn and(mut self, other: Self) -> Self {
         self.tapes.extend(other.tapes);
         self
@@ -119,8 +119,8 @@ impl Recording {
         all
     }
 
-    /// Waits until all that happened so far has arrived, ends the recording, and returns it ordered by
-    /// resourceVersion.
+    /// Waits until everything that happened so far has arrived, ends the recording, and returns it in the order of
+    /// resourceVersions.
     pub async fn stop(self) -> Result<Vec<Observed>> {
         let mut all = Vec::new();
         for tape in self.tapes {
@@ -169,7 +169,7 @@ impl Tape {
         Ok(std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Returns whether the last recorded state of each object is the one that the API server has now.
+    /// Returns whether the last recorded state of each object is its current state in the API server.
     async fn has_all(&self) -> Result<bool> {
         let now = self.api.list(&ListParams::default()).await?;
         let now: HashMap<String, String> = now
@@ -200,12 +200,12 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Watches from `version` on. Ends with an error when something may have been missed.
+    /// Watches from `version` on. Returns an error if something may have been missed.
     async fn follow(self, api: Api<DynamicObject>, mut version: String) -> Result<()> {
         loop {
             let params = WatchParams::default().timeout(WATCH_SECONDS);
             let Ok(stream) = api.watch(&params, &version).await else {
-                // The API server may be away; where the watch begins does not change.
+                // The API server may be down. The watch begins at the same version again.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -231,8 +231,8 @@ impl Recorder {
         }
     }
 
-    /// An API server that was restarted has forgotten changes that it had not delivered: their outcome is recorded in
-    /// their place. Returns the version to go on from.
+    /// Records the outcome of changes that the API server forgot before it delivered them, because it was restarted.
+    /// Returns the version from which to continue.
     async fn catch_up(&self, api: &Api<DynamicObject>) -> Result<String> {
         let now = api.list(&ListParams::default()).await.context("no list after a watch that expired")?;
         let mut gone = self.last_states();

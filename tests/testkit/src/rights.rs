@@ -1,4 +1,4 @@
-//! The rights that the shipped roles give, one by one: a verb on a resource.
+//! The rights in the shipped roles, one by one: a verb on a resource.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,11 +17,11 @@ pub struct Right {
     pub verb: String,
     /// API group; empty for the core one.
     pub group: String,
-    /// Plural, with the subresource where it is one: `workflowexecutions/status`.
+    /// Plural, with the subresource if it is one: `workflowexecutions/status`.
     pub resource: String,
 }
 
-/// As `get pods` or `patch kubernaut.ai/workflowexecutions/status`.
+/// Writes it as `get pods` or `patch kubernaut.ai/workflowexecutions/status`.
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if self.group.is_empty() { "" } else { "/" };
@@ -38,7 +38,7 @@ impl Right {
         Self { verb: entry.verb.clone(), group: entry.group.clone(), resource }
     }
 
-    /// Returns the words in which the API server says that somebody lacks it.
+    /// Returns the words with which the API server reports that a user lacks it.
     #[must_use]
     pub fn missing(&self) -> String {
         format!("cannot {} resource \"{}\"", self.verb, self.resource)
@@ -53,8 +53,8 @@ pub fn shipped() -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
-/// Returns those of some rights that an admission policy of `config/admission` asks for: on subresources that are not
-/// served, so that no request needs them.
+/// Returns the given rights that an admission policy of `config/admission` checks. They are on subresources that are
+/// not served, and no request needs them.
 pub(crate) fn asked_by_policies(rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>> {
     let policies = manifests::read(&repository().join("config/admission"))?;
     let expressions: String =
@@ -67,7 +67,7 @@ pub(crate) fn asked_by_policies(rights: &BTreeSet<Right>) -> Result<BTreeSet<Rig
     Ok(rights.iter().filter(asks).cloned().collect())
 }
 
-/// Returns what validations check, without blanks.
+/// Returns the expressions of validations, without blanks.
 fn expressions_of(validations: &Value) -> Vec<String> {
     let expressions = validations.as_array().into_iter().flatten().filter_map(|it| it["expression"].as_str());
     expressions.map(|text| text.split_whitespace().collect()).collect()
@@ -97,7 +97,7 @@ fn rights_of_rule(rule: &Value) -> Vec<Right> {
     rights
 }
 
-/// Returns the role without one of its rights. What is left holds for the objects that it held for.
+/// Returns the role without one of its rights. The other rights stay limited to the same objects.
 pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
     let mut left = Vec::new();
     for rule in rules_of(&role) {
@@ -119,7 +119,7 @@ pub(crate) fn name_of(role: &Value, right: &Right) -> Option<String> {
     giving["resourceNames"][0].as_str().map(str::to_owned)
 }
 
-/// Returns whether a request was made by an operator under the shipped roles, and allowed.
+/// Returns whether an operator with the shipped roles made the request, and the authorizer allowed it.
 pub(crate) fn is_used_by_operator(entry: &AuditEntry) -> bool {
     let account = entry.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     entry.allowed && account.is_some_and(|(_, name)| name == rbac::OPERATOR)

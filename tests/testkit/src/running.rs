@@ -1,4 +1,4 @@
-//! One running component: start, wait until it serves, stop, restart. Must be used from the thread that outlives it.
+//! One running component: start, wait until it serves, stop, restart. Use it from a thread that outlives it.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::components::{Component, Probe};
 use crate::place::Place;
 use crate::{http, manifests, process};
 
-/// How long a component may take to serve. Generous: two cores may be compiling beside it.
+/// How long a component may take to serve. Two cores may be compiling at the same time.
 const SERVES_WITHIN: Duration = Duration::from_mins(2);
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(30);
@@ -25,12 +25,12 @@ pub(crate) struct Running {
     log: PathBuf,
     /// Where the log of this start begins.
     log_start: u64,
-    /// None after it was stopped on purpose.
+    /// `None` after it was stopped on purpose.
     child: Option<Child>,
 }
 
 impl Running {
-    /// Starts a component; it may not serve yet.
+    /// Starts a component, and does not wait until it serves.
     pub(crate) fn spawn(place: &Place, component: Component) -> Result<Self> {
         let log = place.log(component.name);
         let mut running = Self { component, log, log_start: 0, child: None };
@@ -51,7 +51,7 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until the component serves. The error says which, where its log is, and what that ends with.
+    /// Waits until the component serves. The error names the component and its log, and shows the end of the log.
     pub(crate) async fn await_serving(&mut self) -> Result<()> {
         let deadline = Instant::now() + SERVES_WITHIN;
         let client = match &self.component.probe {
@@ -89,12 +89,12 @@ impl Running {
         String::from_utf8_lossy(&text[start..]).lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
-    /// Returns whether the process has ended though nobody stopped it.
+    /// Returns the exit status of a process that ended by itself.
     pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
-    /// Returns whether the log shows that another process had taken the port.
+    /// Returns whether the log shows that another process has taken the port.
     pub(crate) fn lost_its_port(&self) -> bool {
         let end = process::last_lines(&self.log, 40);
         end.contains("address already in use") || end.contains("failed to listen on")
@@ -110,11 +110,11 @@ impl Running {
         )
     }
 
-    /// Ends the process: at once, or in its own way first.
+    /// Ends the process. `gracefully`: first with SIGTERM.
     pub(crate) async fn stop(&mut self, gracefully: bool) {
         let Some(mut child) = self.child.take() else { return };
         if gracefully && let Some(pid) = child.id() {
-            // An error means that it is gone already.
+            // An error means that the process has already ended.
             drop(process::signal(pid, Signal::TERM));
             if tokio::time::timeout(STOPS_WITHIN, child.wait()).await.is_ok() {
                 return;
@@ -131,7 +131,7 @@ impl Running {
         self.await_serving().await
     }
 
-    /// Counts a component that ended by itself as stopped.
+    /// Treats a component that ended by itself as stopped.
     pub(crate) fn forget(&mut self) {
         self.child = None;
     }

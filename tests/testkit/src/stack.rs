@@ -1,4 +1,4 @@
-//! Starts the components of a control plane in order, from a prepared copy where Tekton is wanted.
+//! Starts the components of a control plane in order, from a prepared copy if it has Tekton.
 
 use std::path::PathBuf;
 
@@ -14,64 +14,64 @@ use crate::place::Place;
 use crate::running::Running;
 use crate::{manifests, prepared, random, webhook};
 
-/// Which Tekton a control plane has: its kinds, controller and bundles resolver, and the registry that bundles are
-/// pulled from.
+/// The Tekton of a control plane: its kinds, controller and bundles resolver, and the registry that bundles are pulled
+/// from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tekton {
     /// None.
     None,
     /// The version that all tests run with.
     Current,
-    /// The oldest version that is supported; it is built only when asked for.
+    /// The oldest supported version. It is built only on request.
     Oldest,
 }
 
-/// What the API server writes down of each request.
+/// What the audit log records of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Audit {
-    /// Writes of our kinds with what was asked and answered: what the auditor reads.
+    /// The writes of our kinds with the bodies of request and answer, which the auditor reads.
     Bodies,
-    /// The users and requests, without bodies: in a measurement, bodies would be most of the work.
+    /// The users and requests without bodies. In a measurement, bodies would be most of the work.
     Counts,
 }
 
-/// What a control plane consists of, beyond etcd, API server and controller-manager.
+/// The parts of a control plane, besides etcd, API server and controller-manager.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Which Tekton.
     pub tekton: Tekton,
-    /// Scheduler, a node, and kwok that plays its pods.
+    /// Whether it has a scheduler, a node, and kwok to play its pods.
     pub pods: bool,
-    /// Tekton's admission webhook.
+    /// Whether it has Tekton's admission webhook.
     pub webhook: bool,
-    /// The kinds of this repository (`crds/*.yaml`).
+    /// Whether it has the kinds of this repository (`crds/*.yaml`).
     pub crd: bool,
-    /// How much the audit log holds.
+    /// What the audit log records.
     pub audit: Audit,
 }
 
 impl Default for Options {
-    /// All that most tests need: everything but the webhook.
+    /// What most tests need: everything except the webhook.
     fn default() -> Self {
         Self { tekton: Tekton::Current, pods: true, webhook: false, crd: true, audit: Audit::Bodies }
     }
 }
 
 impl Options {
-    /// An API server with controllers and nothing else: no Tekton, no pods, no kinds of ours.
+    /// Only an API server with controllers: no Tekton, no pods, none of our kinds.
     pub const BARE: Self = Self { tekton: Tekton::None, pods: false, webhook: false, crd: false, audit: Audit::Bodies };
 }
 
-/// Where a running control plane can be reached.
+/// The addresses and paths of a running control plane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Info {
     /// Its run directory.
     pub dir: PathBuf,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The API server.
+    /// The URL of the API server.
     pub url: String,
-    /// Its etcd, where that is ours: it asks nobody who they are.
+    /// The URL of its etcd, which accepts everyone; `None` for a given cluster.
     pub etcd: Option<String>,
     /// The registry, as host:port.
     pub registry: Option<String>,
@@ -81,7 +81,7 @@ pub struct Info {
     pub kubectl: PathBuf,
 }
 
-/// How often a start is tried with other ports, when somebody else took the first ones.
+/// How many times a start is tried. Another process may have taken the ports of the earlier tries.
 const PORT_ATTEMPTS: u32 = 4;
 
 /// A set of running components.
@@ -97,7 +97,7 @@ impl Stack {
         Self { place, running: Vec::new() }
     }
 
-    /// Starts what `options` name, and returns when all of it serves.
+    /// Starts the parts that `options` name, and returns once all of them serve.
     pub(crate) async fn start(&mut self, options: Options) -> Result<Info> {
         let with_tekton = options.tekton != Tekton::None;
         ensure!(with_tekton || !options.webhook, "Tekton's webhook needs Tekton");
@@ -109,7 +109,7 @@ impl Stack {
         let (url, etcd) = self.start_api(options.audit).await?;
         let client = manifests::client(&self.place.kubeconfig("admin")).await?;
 
-        // These need only the API server: start them all, then wait for all.
+        // These need only the API server. All are started first, and then waited for.
         let first = self.running.len();
         self.spawn(|place| Ok(components::controller_manager(place)))?;
         let (mut registry, mut tekton) = (None, None);
@@ -153,7 +153,7 @@ impl Stack {
         })
     }
 
-    /// Starts API server and etcd, and returns the URLs of both.
+    /// Starts the API server and etcd, and returns the URLs of both.
     pub(crate) async fn start_api(&mut self, audit: Audit) -> Result<(String, String)> {
         let mut client_port = 0;
         self.launch(|place| {
@@ -172,7 +172,7 @@ impl Stack {
         Ok((url, format!("http://127.0.0.1:{client_port}")))
     }
 
-    /// Starts a component and waits until it serves; with other ports where somebody else took the first.
+    /// Starts a component, and waits until it serves. Tries other ports if another process has taken the first.
     pub(crate) async fn launch(&mut self, mut make: impl FnMut(&Place) -> Result<Component>) -> Result<()> {
         let mut attempt = 1;
         loop {
@@ -204,12 +204,12 @@ impl Stack {
         }
     }
 
-    /// Returns which port was lost by a component that just failed to start.
+    /// Returns whether a component failed to start because another process had taken its port.
     pub(crate) fn lost_a_port(&self) -> bool {
         self.running.iter().any(Running::lost_its_port)
     }
 
-    /// Ends everything, the newest first. Gracefully only where the data is wanted afterwards.
+    /// Ends everything, the newest component first. Only data that is needed afterwards requires `gracefully`.
     pub(crate) async fn stop(&mut self, gracefully: bool) {
         while let Some(mut running) = self.running.pop() {
             running.stop(gracefully).await;
@@ -227,7 +227,7 @@ async fn apply_own_kinds(client: &Client) -> Result<()> {
     manifests::apply_all(client, &objects).await
 }
 
-/// Starts a control plane in a new directory; again in another one where ports were lost on the way.
+/// Starts a control plane in a new directory. Tries again in another directory if ports were lost.
 pub(crate) async fn start(assets: &Assets, options: Options) -> Result<(Stack, Info)> {
     let mut attempt = 1;
     loop {

@@ -1,7 +1,7 @@
-//! The process that owns a control plane: starts it, obeys lines on its standard input, ends it when that closes.
+//! The process that owns a control plane: starts it, obeys lines on its standard input, and ends when that closes.
 //!
-//! The input closes when whoever started it ends, however it ends; so nothing outlives a test that was killed. When
-//! this process itself is killed, the kernel kills the components (see `process`). It must run on one thread.
+//! The input closes when the owner ends for any reason, so nothing outlives a test that was killed. If this process
+//! itself is killed, the kernel kills the components (see `process`). It must run on one thread.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::running::Running;
 use crate::stack::{self, Info, Options, Stack};
 use crate::witness::Witness;
 
-/// What the owner asks for, one JSON object a line.
+/// A request of the owner, one JSON object a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Command {
@@ -26,7 +26,7 @@ pub(crate) struct Command {
     pub(crate) component: String,
 }
 
-/// What can be done to a component.
+/// An act on a component.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verb {
@@ -37,24 +37,24 @@ pub(crate) enum Verb {
     Resume,
 }
 
-/// What the supervisor answers, one JSON object a line.
+/// An answer of the supervisor, one JSON object a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// All serves.
+    /// All components serve.
     Ready(Info),
-    /// Nothing runs; why.
+    /// Nothing runs, for this reason.
     Failed(String),
     /// The command was carried out.
     Done,
-    /// The command was not carried out; why.
+    /// The command was not carried out, for this reason.
     Refused(String),
 }
 
-/// How often the components are looked at.
+/// How often the supervisor checks the components.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Runs a control plane for the process at the other end of the standard input, until that closes.
+/// Runs a control plane for the process at the other end of the standard input, until the input closes.
 pub async fn serve(options: Options) -> Result<()> {
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     let mut stop = Interrupts::new()?;
@@ -62,7 +62,7 @@ pub async fn serve(options: Options) -> Result<()> {
     let witness = Witness::begin()?;
     let started = tokio::select! {
         started = stack::start(&assets, options) => started,
-        // No process waits for the answer; the children end with this process.
+        // No process waits for the answer, and the children end with this process.
         () = stop.wait() => return Ok(()),
         () = end_of(&mut input) => return Ok(()),
     };
@@ -115,7 +115,7 @@ fn keep() -> bool {
     std::env::var_os("KEEP").is_some_and(|value| value == "1")
 }
 
-/// Obeys until the input closes or a signal comes; says whether a component died meanwhile.
+/// Obeys until the input closes or a signal arrives. Returns whether a component died meanwhile.
 async fn obey(stack: &mut Stack, input: &mut Lines<BufReader<Stdin>>, stop: &mut Interrupts) -> bool {
     let mut failed = false;
     loop {
@@ -149,7 +149,7 @@ async fn perform(stack: &mut Stack, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reports components that ended by themselves, each once, and says whether there was one.
+/// Reports each component that ended by itself, once. Returns whether there was one.
 fn report_dead(running: &mut [Running]) -> bool {
     let mut any = false;
     for one in running {

@@ -1,4 +1,4 @@
-//! A terminal for one program, as a person has it: the test reads its screen and types.
+//! A terminal for one program, as for a person: the test reads its screen and types.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -33,7 +33,7 @@ impl Terminal {
         let theirs = ioctl_tiocgptpeer(&ours, flags).context("the pseudo-terminal has no other end")?;
         command.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs);
         let child = command.spawn().context("the program cannot be started")?;
-        // What it holds of the other end: the screen ends when nobody writes to it any more.
+        // The command holds copies of the other end. The screen ends only when all copies are closed.
         drop(command);
         let screen = Arc::new(Mutex::new(Vec::new()));
         let reader = std::thread::spawn({
@@ -43,14 +43,14 @@ impl Terminal {
         Ok(Self { child, keyboard: File::from(ours), screen, reader: Some(reader) })
     }
 
-    /// Returns all that was on the screen so far, with the lines that were typed.
+    /// Returns everything that was on the screen so far, typed lines included.
     #[must_use]
     pub fn screen(&self) -> String {
         let screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&screen).replace("\r\n", "\n")
     }
 
-    /// Waits until a text is on the screen.
+    /// Waits until the screen shows a text.
     pub async fn await_text(&self, text: &str) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         while !self.screen().contains(text) {
@@ -67,12 +67,12 @@ impl Terminal {
         writeln!(self.keyboard, "{line}").context("nobody reads the terminal")
     }
 
-    /// Waits until the program has ended, and returns how, and what was on the screen.
+    /// Waits until the program has ended, and returns its status and the screen.
     pub async fn ended(mut self) -> Result<(ExitStatus, String)> {
         let deadline = Instant::now() + DEADLINE;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                // It ends with the last holder of the other end, which this was.
+                // The reader ends with the last holder of the other end, which was the program.
                 drop(self.reader.take().map(JoinHandle::join));
                 return Ok((status, self.screen()));
             }
@@ -86,13 +86,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // An error means that it has ended.
+        // An error means that the program has ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Reads until the other end is closed: Linux says so by an error.
+/// Reads until the other end is closed, which Linux reports as an error.
 fn read(terminal: OwnedFd, screen: &Mutex<Vec<u8>>) {
     let mut terminal = File::from(terminal);
     let mut bytes = [0; 4096];

@@ -1,7 +1,7 @@
 //! Tekton's admission webhook outside the cluster: its certificate, and webhook configurations with its URL.
 //!
-//! The configurations that ship with Tekton name a service, which nobody routes to here; these have other names, so
-//! that the webhook's own controllers leave them alone.
+//! Tekton's own configurations name a service, which nothing routes to here. These have other names, and the webhook's
+//! controllers do not change them.
 
 use std::fs;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn configuration(kind: &str, name: &str, path: &str, port: u16, authority: &str)
     })
 }
 
-/// Waits until the webhook judges: a dry run with a time-out that only the webhook refuses.
+/// Waits until the webhook judges requests: a dry run with a time-out that only the webhook refuses.
 pub(crate) async fn await_answers(client: &Client) -> Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), "default", &manifests::resource("tekton.dev/v1", "PipelineRun"));

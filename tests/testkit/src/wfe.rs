@@ -1,4 +1,4 @@
-//! Builds WorkflowExecutions as plain JSON, so that bad ones can be built too.
+//! Builds WorkflowExecutions as plain JSON, which can also be invalid.
 
 use anyhow::{Context as _, Result};
 use kube::Client;
@@ -20,13 +20,13 @@ pub fn schedules() -> ApiResource {
     manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule")
 }
 
-/// A bundle that is nowhere, under the workflow's name as far as a repository can have it.
+/// Returns an image that does not exist. Its repository is the workflow's name, in allowed characters.
 fn image_of(workflow: &str) -> String {
     let path: String = workflow.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(200).collect();
     format!("registry.invalid/workflows/{path}x:1.0.0")
 }
 
-/// A WorkflowExecution that is being built; valid as it starts.
+/// A WorkflowExecution under construction. It starts valid.
 #[derive(Clone)]
 #[must_use = "nothing exists until `create`"]
 pub struct WfeBuilder {
@@ -52,12 +52,12 @@ impl WfeBuilder {
         Self { client, value }
     }
 
-    /// Sets the target as it is to be written.
+    /// Sets the target in this spelling.
     pub fn target(self, target: &str) -> Self {
         self.patch(|value| value["spec"]["targetResource"] = json!(target))
     }
 
-    /// Sets the workflow's id. Where no bundle was set, it has one of its own.
+    /// Sets the workflow's id. Unless a bundle was set, the workflow gets one of its own.
     pub fn workflow(self, id: &str) -> Self {
         self.patch(|value| {
             let workflow = &mut value["spec"]["workflowRef"];
@@ -80,7 +80,7 @@ impl WfeBuilder {
         self.patch(|value| value["spec"]["workflowRef"]["containerImage"] = json!(image))
     }
 
-    /// Pins the bundle.
+    /// Pins the bundle to this digest.
     pub fn digest(self, digest: &str) -> Self {
         self.patch(|value| value["spec"]["workflowRef"]["containerDigest"] = json!(digest))
     }
@@ -100,7 +100,7 @@ impl WfeBuilder {
         self.patch(|value| value["spec"]["executionConfig"]["serviceAccountName"] = json!(name))
     }
 
-    /// Changes anything.
+    /// Changes any field.
     pub fn patch(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.value);
         self
@@ -112,7 +112,7 @@ impl WfeBuilder {
         self.value.clone()
     }
 
-    /// Creates the object as the administrator and returns what the API server answered.
+    /// Creates the object as the administrator, and returns the API server's answer.
     pub async fn create(&self) -> Result<DynamicObject> {
         let namespace = self.value["metadata"]["namespace"].as_str().context("no namespace")?;
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource());

@@ -1,8 +1,8 @@
-//! Which rights the operators of all control planes of a test run have used: what is left of their audit logs.
+//! The rights that the operators on all control planes of a test run have used, from the audit logs.
 //!
-//! Every supervisor that is started with `WFE_WITNESS`, a directory, leaves a file there with the rights that operators
-//! used on its control plane. It holds a lock on the file until that is complete, because it may outlive the tests by
-//! some moments.
+//! A supervisor that is started with the directory `WFE_WITNESS` leaves a file there. The file lists the rights that
+//! operators used on its control plane. The supervisor may outlive the tests by some moments, and locks the file until
+//! it is complete.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::{random, rbac, rights};
 pub(crate) struct Witness(File);
 
 impl Witness {
-    /// Begins a file, where one is asked for.
+    /// Creates the file, if `WFE_WITNESS` is set.
     pub(crate) fn begin() -> Result<Option<Self>> {
         let Some(dir) = std::env::var_os("WFE_WITNESS").map(PathBuf::from) else { return Ok(None) };
         let path = dir.join(random::letters(10));
@@ -28,7 +28,7 @@ impl Witness {
         Ok(Some(Self(file)))
     }
 
-    /// Writes down what was used, as the audit log says, one right a line.
+    /// Writes the rights that were used according to the audit log, one a line.
     pub(crate) fn end(mut self, audit_log: &Path) -> Result<()> {
         let lines: Vec<String> = used(audit_log)?.iter().map(|right| format!("{right}\n")).collect();
         self.0.write_all(lines.concat().as_bytes())?;
@@ -36,10 +36,10 @@ impl Witness {
     }
 }
 
-/// Reads which rights operators have used. Line by line: a long run's log is larger than memory should hold.
+/// Reads which rights operators have used, line by line: the log of a long run may not fit into memory.
 fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
     let mut used = BTreeSet::new();
-    // Nothing was asked yet.
+    // There was no request yet.
     let Ok(file) = File::open(audit_log) else { return Ok(used) };
     let by_operator = format!(":{}\"", rbac::OPERATOR);
     for line in BufReader::new(file).lines() {
@@ -47,7 +47,7 @@ fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
         if !line.contains(&by_operator) {
             continue;
         }
-        // The last line may be half written.
+        // The last line may be incomplete.
         let Ok(mut event) = serde_json::from_str(&line) else { continue };
         let entry = AuditEntry::of(&mut event);
         if rights::is_used_by_operator(&entry) {
@@ -57,13 +57,13 @@ fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
     Ok(used)
 }
 
-/// Fails when a right of the shipped roles stands in no file of the directory, and no policy asks for it either.
+/// Fails if a right of the shipped roles is in no file of the directory, and no policy asks for it either.
 pub fn check(dir: &Path) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut files = 0;
     for entry in std::fs::read_dir(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
         let file = File::open(entry?.path())?;
-        // Whoever writes it holds this: until it is complete, or its supervisor was killed.
+        // The supervisor holds the lock until the file is complete, or until it is killed.
         file.lock_shared()?;
         for line in BufReader::new(file).lines() {
             used.insert(line?);

@@ -1,4 +1,4 @@
-//! A test's own corner of a control plane: namespaces, the shipped RBAC, an operator, objects and waits.
+//! A test's own part of a control plane: namespaces, the shipped RBAC, an operator, objects and waits.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -21,24 +21,24 @@ use crate::rights::Right;
 use crate::wfe::WfeBuilder;
 use crate::{dump, manifests, random};
 
-/// The service account that workflows run as by default.
+/// The default service account of workflows.
 const RUNNER: &str = "kubernaut-workflow-runner";
 
-/// What differs from the usual world.
+/// The differences from the usual world.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WorldOptions {
-    /// The operator watches all namespaces, and its `ClusterRole` is bound for all.
+    /// Whether the operator watches all namespaces, and its `ClusterRole` is bound for all.
     pub all_namespaces: bool,
-    /// Do not make the execution namespace (nor what is in it).
+    /// Whether the execution namespace (and its content) is not created.
     pub no_execution_namespace: bool,
 }
 
-/// Two namespaces that no other test uses (and a third for the operator's service account), with the shipped RBAC.
-/// When a test panics, or an await fails, the objects in them are printed.
+/// Two namespaces that no other test uses (and a third for the operator's service account), with the shipped RBAC. If a
+/// test panics or a wait fails, the objects in them are printed.
 ///
-/// In the end only the cluster-scoped objects are deleted, which others could meet. The namespaces stay until the
-/// control plane ends: to empty one costs its controllers hundreds of requests. In a cluster that somebody gave they
-/// are deleted too.
+/// At the end only the cluster-scoped objects are deleted, because other tests could meet them. The namespaces stay
+/// until the control plane ends: emptying one costs the controllers hundreds of requests. In a given cluster, the
+/// namespaces are deleted too.
 pub struct World {
     control_plane: ControlPlane,
     client: Client,
@@ -46,38 +46,38 @@ pub struct World {
     /// The namespace of the PipelineRuns.
     execution: String,
     options: WorldOptions,
-    /// Where the audit log ended when this world began.
+    /// The length of the audit log when this world began.
     audit_from: u64,
     cluster_scoped: Mutex<Vec<(ApiResource, String)>>,
     operators: AtomicU32,
     /// The flags of each operator that was started, with their values.
     operator_flags: Mutex<Vec<Vec<(String, String)>>>,
     pub(crate) operator_logs: Mutex<Vec<PathBuf>>,
-    /// An await failed: what is here should be seen, though nobody panics (a test may end with an error).
+    /// A wait has failed. The dump is then printed even without a panic, because a test may end with an error.
     troubled: AtomicBool,
     closed: bool,
 }
 
 impl World {
-    /// Makes a world on the control plane that the tests of this process share.
+    /// Creates a world on the control plane that the tests of this process share.
     pub async fn new(name: &str) -> Result<Self> {
         Self::on(ControlPlane::shared().await?, name).await
     }
 
-    /// Makes a world on this control plane.
+    /// Creates a world on this control plane.
     pub async fn on(control_plane: &ControlPlane, name: &str) -> Result<Self> {
         Self::with(control_plane, name, WorldOptions::default()).await
     }
 
-    /// Makes a world that differs.
+    /// Creates a world with these options.
     pub async fn with(control_plane: &ControlPlane, name: &str, options: WorldOptions) -> Result<Self> {
         let name = format!("{name}-{}", random::letters(6));
         let execution = format!("{name}-exec");
         Self::furnished(control_plane, name, execution, options).await
     }
 
-    /// Makes another world whose operators watch a namespace of their own, and whose runs are in the execution
-    /// namespace of this one.
+    /// Creates another world whose operators watch a namespace of their own. Its runs are in the execution namespace of
+    /// this world.
     pub async fn neighbour(&self) -> Result<Self> {
         let (name, execution) = (format!("{}-next", self.name), self.execution.clone());
         Self::furnished(&self.control_plane, name, execution, WorldOptions::default()).await
@@ -133,8 +133,8 @@ impl World {
         rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
     }
 
-    /// Gives the operator of this world the roles that a checkout of the repository ships, in place of those of the
-    /// same names.
+    /// Gives the operator of this world the roles that a checkout of the repository ships. They replace the roles of
+    /// the same names.
     pub async fn ship(&self, checkout: &Path) -> Result<()> {
         let (system, execution) = (self.system_namespace(), self.execution_namespace());
         for object in rbac::shipped_to(checkout, &self.places(&system, &execution))? {
@@ -143,7 +143,7 @@ impl World {
         Ok(())
     }
 
-    /// Applies an object that is this world's own; one that is cluster-scoped is deleted with it.
+    /// Applies an object of this world. A cluster-scoped object is deleted with the world.
     pub async fn apply(&self, object: &Value) -> Result<()> {
         if object.pointer("/metadata/namespace").is_none_or(Value::is_null) {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -163,12 +163,12 @@ impl World {
         }
     }
 
-    /// Takes one of the shipped rights away from the operator, in this world alone.
+    /// Takes one of the shipped rights from the operator of this world.
     pub async fn take_away(&self, right: &Right) -> Result<()> {
         self.set_right(right, false).await
     }
 
-    /// Gives a right back that was taken away.
+    /// Gives a right that was taken away back to the operator.
     pub async fn give_back(&self, right: &Right) -> Result<()> {
         self.set_right(right, true).await
     }
@@ -223,8 +223,8 @@ impl World {
         self.operators.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns the flags of every operator that was started in this world, with their values; that of a switch is
-    /// empty.
+    /// Returns the flags of every operator that was started in this world, with their values. A switch has an empty
+    /// value.
     #[must_use]
     pub fn operator_flags(&self) -> Vec<Vec<(String, String)>> {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -234,13 +234,13 @@ impl World {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).push(flags);
     }
 
-    /// Prepares an operator, as its own process under the shipped RBAC.
+    /// Prepares an operator in a process of its own, under the shipped RBAC.
     pub fn operator(&self) -> OperatorBuilder<'_> {
         OperatorBuilder::new(self)
     }
 
-    /// Writes a kubeconfig with a new token of the operator's service account: whatever the shipped roles do not give,
-    /// its user cannot. With `url`, the API server is found there, as through a proxy.
+    /// Writes a kubeconfig with a new token of the operator's service account. Its user has exactly the rights of the
+    /// shipped roles. `url` is the address of the API server, such as a proxy's.
     pub async fn write_operator_kubeconfig(&self, url: Option<&str>, path: &Path) -> Result<()> {
         operator::write_kubeconfig(self, (&self.system_namespace(), rbac::OPERATOR), url, path).await
     }
@@ -270,22 +270,22 @@ impl World {
         bundle::push(&self.control_plane.registry(), &format!("{}/{name}", self.name), objects).await
     }
 
-    /// Returns the entries of the audit log that are about this world's namespaces, or by its operator.
+    /// Returns the entries of the audit log about this world's namespaces, or by its operator.
     pub async fn audit(&self) -> Result<Vec<crate::AuditEntry>> {
         let user = self.operator_user();
         let execution = self.execution_namespace();
-        // All three begin with the world's name.
+        // The names of all three namespaces begin with the world's name.
         let mut entries = self.control_plane.audit_since(self.audit_from, &self.name).await?;
         entries.retain(|entry| entry.user == user || entry.namespace == self.name || entry.namespace == execution);
         Ok(entries)
     }
 
-    /// Prints what is in this world to standard error, as it is when a test panics.
+    /// Prints the objects of this world to standard error, as after a panic.
     pub fn dump(&self) {
         dump::print(self);
     }
 
-    /// Deletes what others could meet of this world. Dropping it does the same.
+    /// Deletes the objects of this world that other tests could meet. Dropping it does the same.
     pub async fn close(mut self) -> Result<()> {
         self.closed = true;
         for (resource, name) in self.deletions() {
@@ -317,7 +317,7 @@ impl Drop for World {
         if std::thread::panicking() || self.troubled.load(Ordering::Relaxed) {
             self.dump();
         }
-        // Best effort: the control plane goes with the test process anyway.
+        // A failure is ignored, because the control plane ends with the test process anyway.
         let names = self.deletions().into_iter().map(|(resource, name)| match &*resource.group {
             "" => format!("{}/{name}", resource.plural),
             group => format!("{}.{group}/{name}", resource.plural),
@@ -332,7 +332,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// Passes a result on, and remembers a failure for the dump.
+    /// Returns a result unchanged, and remembers a failure for the dump.
     pub(crate) fn note_trouble<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
             self.troubled.store(true, Ordering::Relaxed);

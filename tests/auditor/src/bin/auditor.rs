@@ -1,4 +1,4 @@
-//! The command line: reads the files, prints the report, and says by its exit code what to make of it.
+//! The command line: reads the files, prints the report, and sums it up in the exit code.
 
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
@@ -13,25 +13,25 @@ use wfe_auditor::{InputError, Options, Policy, Report, Requirement, audit, read_
 
 /// Judges a recording of WorkflowExecutions and PipelineRuns by the invariants.
 ///
-/// Exit code 0: no violation. 1: a violation, or a requirement that is not met. 2: an input that cannot be read, or a
-/// recording that is not complete, so that the rest proves nothing.
+/// Exit code 0: no violation. 1: a violation, or a requirement that is not met. 2: an input that cannot be read, or an
+/// incomplete recording, which proves nothing.
 #[derive(Debug, Parser)]
 #[command(name = "auditor", version)]
 struct Cli {
     /// The recording of a watch, as JSON lines (kind, change, resource_version, at_ms, object), from before the start.
-    /// It may be given several times.
+    /// The option can be given several times.
     #[arg(long, value_name = "FILE", required = true)]
     watch: Vec<PathBuf>,
 
-    /// The API server's audit log, as JSON lines. It may be given several times, for a log that was rotated.
+    /// The API server's audit log, as JSON lines. Give the option several times for a log that was rotated.
     #[arg(long, value_name = "FILE")]
     audit: Vec<PathBuf>,
 
-    /// The user name of an operator, as the audit log has it. It may be given several times.
+    /// The user name of an operator, as the audit log has it. The option can be given several times.
     #[arg(long, value_name = "USER")]
     operator: Vec<String>,
 
-    /// Faults have stopped, and all had the time to come to rest: what is left undone is a violation.
+    /// Faults have stopped, and everything has had time to come to rest. Anything that is left undone is a violation.
     #[arg(long)]
     settled: bool,
 
@@ -42,7 +42,7 @@ struct Cli {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = wfe_core::duration::parse)]
     lag: std::time::Duration,
 
-    /// How often what must have happened at least, such as runs=100,ResourceBusy=20.
+    /// The least that must have happened, such as runs=100,ResourceBusy=20.
     #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',')]
     require: Vec<Requirement>,
 
@@ -51,7 +51,7 @@ struct Cli {
     json: bool,
 }
 
-/// What cannot be done, and with which file.
+/// What the command could not do, and with which file.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("{path} cannot be opened")]
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
                 text = format!("{text}: {error}");
                 cause = error.source();
             }
-            // Nothing is left to be said when standard error is closed too.
+            // If standard error is closed too, there is nowhere left to report to.
             drop(writeln!(std::io::stderr(), "{text}"));
             ExitCode::from(2)
         }

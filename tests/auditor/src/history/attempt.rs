@@ -11,12 +11,12 @@ use crate::report::Moment;
 pub(crate) struct Attempt<'a> {
     /// The write that recorded its end.
     pub(crate) ended: Option<Moment>,
-    /// As it was last written.
+    /// The entry as it was last written.
     pub(crate) last: &'a Value,
 }
 
 impl<'a> Attempt<'a> {
-    /// Reads attempts from the statuses of an execution, in order. An entry that somebody removes has been there.
+    /// Reads attempts from the statuses of an execution, in order. An entry that a later status lacks is kept.
     pub(super) fn read_all(written: &[Written<'a>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for Written { at, status } in written {
@@ -38,7 +38,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Lists the entries of a status.
+/// Lists the attempts in a status.
 pub(crate) fn listed(status: &Value) -> &[Value] {
     status["attempts"].as_array().map_or(&[], Vec::as_slice)
 }

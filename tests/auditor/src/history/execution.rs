@@ -1,4 +1,4 @@
-//! One WorkflowExecution over time: every status that was written, the commits and attempts among them, and the end.
+//! One WorkflowExecution over time: every status that was written, with its commits, its attempts and its end.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -18,24 +18,24 @@ pub(crate) struct Execution<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) created: Moment,
     pub(crate) gone: Option<Moment>,
-    /// In canonical form; `None` where it names no target.
+    /// The target in canonical form; `None` if the spec names no valid target.
     pub(crate) target: Option<TargetName>,
-    /// As it was written.
+    /// The target as the spec spells it.
     pub(crate) target_as_written: &'a str,
-    /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
+    /// The statuses, each different from the one before it. The first is from the creation, and is mostly null.
     pub(crate) written: Vec<Written<'a>>,
     pub(crate) commits: Vec<Commit<'a>>,
-    /// Its retry policy, which never changes; `None` where it has none, and one attempt.
+    /// The retry policy, which never changes. `None` means one attempt.
     pub(crate) retry: Option<Retry>,
-    /// What its statuses list under `attempts`; of one without a policy it means nothing.
+    /// The attempts in its statuses. They mean nothing without a retry policy.
     pub(crate) attempts: Vec<Attempt<'a>>,
-    /// The slot that it was made for, where a schedule made it.
+    /// The slot that it was made for, if a schedule made it.
     pub(crate) child: Option<ChildOf<'a>>,
-    /// The slot that it says that it was made for, whatever its name.
+    /// The slot that it claims to be made for, whatever its name.
     pub(crate) claim: Option<ChildOf<'a>>,
-    /// The child whose failure it analyses, where a triage made it.
+    /// The child whose failure it analyses, if a triage made it.
     pub(crate) analyses: Option<ChildOf<'a>>,
-    /// All versions of the object, of which a write names the one that it rests on.
+    /// All versions of the object. A write names the version that it rests on.
     versions: Vec<(Moment, &'a Value)>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Execution<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Commit<'a> {
     pub(crate) at: Moment,
-    /// Uid.
+    /// The uid of the run.
     pub(crate) run: &'a str,
     pub(crate) run_name: &'a str,
     pub(crate) status: &'a Value,
@@ -91,26 +91,26 @@ impl<'a> Execution<'a> {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
     }
 
-    /// Returns whether a commit is that of a further attempt: rules 2 to 5 were asked before the first one, and the
-    /// execution has not let go of its target since.
+    /// Returns whether a commit is for a further attempt. Rules 2 to 5 were asked before the first attempt, and the
+    /// execution has held its target since.
     pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
         self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
     }
 
-    /// Returns whether by one of its statuses it needs a pending run, though it is committed to another: it is Running,
-    /// it has a policy, and it has committed to no number as high (section 11).
+    /// Returns whether a status lets the execution commit to this pending run for its next attempt (section 11). The
+    /// execution must be Running, have a retry policy, and have committed only to lower numbers.
     pub(crate) fn may_commit_to(&self, run: &Run<'_>, status: &Value) -> bool {
         let last = status["runSequence"].as_u64();
         let is_next = last.is_none_or(|last| last < run.number);
         self.retry.is_some() && phase(status) == Some(Phase::Running) && run.never_ran() && is_next
     }
 
-    /// Returns when the version was made that a write followed on.
+    /// Returns when the version before a write was made.
     pub(crate) fn version_before(&self, write: Moment) -> Moment {
         self.versions.iter().rev().find(|(at, _)| *at < write).map_or(self.created, |(at, _)| *at)
     }
 
-    /// Lists when it changed in whatever way, its deletion included.
+    /// Lists when the object changed, its deletion included.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Moment> {
         self.versions.iter().map(|(at, _)| *at).chain(self.gone)
     }
@@ -120,7 +120,7 @@ impl<'a> Execution<'a> {
         self.versions.first().and_then(|(_, object)| text(object, "/spec/workflowRef/workflowId")).unwrap_or_default()
     }
 
-    /// Returns the repository of the bundle, and the digest that pins it, where one does. They never change.
+    /// Returns the repository of the bundle, and the digest if one pins it. Neither ever changes.
     pub(crate) fn bundle(&self) -> (&'a str, Option<&'a str>) {
         let of_spec = |field: &str| text(self.versions.first()?.1, &format!("/spec/workflowRef/{field}"));
         let image = of_spec("containerImage").unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Execution<'a> {
             Some((tagged, digest)) => (tagged, Some(digest)),
             None => (image, None),
         };
-        // What follows a colon is a tag, unless a slash follows it: then it is a port.
+        // The text after a colon is a tag. If a slash follows the colon, it is a port.
         let repository = match tagged.rsplit_once(':') {
             Some((repository, tag)) if !tag.contains('/') => repository,
             _ => tagged,
@@ -136,7 +136,7 @@ impl<'a> Execution<'a> {
         (repository, of_spec("containerDigest").or(inside))
     }
 
-    /// Returns whether the schedule that made another execution made this one too.
+    /// Returns whether the same schedule made both executions.
     pub(crate) fn is_sibling_of(&self, other: &Execution<'_>) -> bool {
         matches!((self.child, other.child), (Some(mine), Some(theirs)) if mine.schedule == theirs.schedule)
     }
@@ -162,7 +162,7 @@ impl<'a> Execution<'a> {
         self.written.iter().copied().find(|written| written.phase().is_some_and(Phase::is_terminal))
     }
 
-    /// Returns whether it was there at a moment.
+    /// Returns whether it existed at a moment.
     pub(crate) fn exists_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.gone.is_none_or(|gone| moment < gone)
     }

@@ -1,4 +1,4 @@
-//! One object from its creation to its deletion, whatever its kind, and what is missing between the two.
+//! One object of any kind from its creation to its deletion, and what the recording lacks in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{object_ref, text};
 use crate::input::{Change, ChangeType};
 use crate::report::{Moment, ObjectRef};
 
-/// The label by which Tekton says from which run it made something.
+/// The label in which Tekton records the uid of the run that an object was made from.
 const LABEL_RUN_UID: &str = "tekton.dev/pipelineRunUID";
 
 /// One object over time.
@@ -20,13 +20,13 @@ pub(super) struct Life<'a> {
     pub(super) kind: &'a str,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
-    /// Its states, without the last one that a deletion repeats.
+    /// Its states, without the copy of the last state that comes with the deletion.
     pub(super) states: Vec<(Moment, &'a Value)>,
     pub(super) gone: Option<Moment>,
     changes: Vec<&'a Change>,
 }
 
-/// Groups changes by object, each in order, whatever the order of the lines. Also counts those without a uid.
+/// Groups changes by object, each group in order, whatever the order of the lines. Counts the changes without a uid.
 pub(super) fn group(changes: &[Change]) -> (BTreeMap<&str, Life<'_>>, usize) {
     let mut nameless = 0;
     let mut by_uid: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
@@ -40,7 +40,7 @@ pub(super) fn group(changes: &[Change]) -> (BTreeMap<&str, Life<'_>>, usize) {
     (lives, nameless)
 }
 
-/// Finds objects that were created while another of the same name was still there: its deletion is missing.
+/// Finds objects that were created while another object of the same name existed, whose deletion is missing.
 pub(super) fn names_taken_twice(lives: &[&Life<'_>]) -> Vec<String> {
     let mut by_name: BTreeMap<(&str, &str, &str), Vec<&Life<'_>>> = BTreeMap::new();
     for life in lives {
@@ -63,7 +63,7 @@ pub(super) fn names_taken_twice(lives: &[&Life<'_>]) -> Vec<String> {
 impl<'a> Life<'a> {
     fn of(uid: &'a str, mut changes: Vec<&'a Change>) -> Option<Self> {
         changes.sort_by_key(|change| (change.resource_version, change.change, change.at_ms));
-        // A watch that was taken up again may repeat what it has shown.
+        // A watch that resumes may repeat changes.
         changes.dedup_by_key(|change| (change.resource_version, change.change));
         let first = changes.first()?;
         let moment = |change: &Change| Moment { resource_version: change.resource_version, at_ms: change.at_ms };
@@ -83,7 +83,7 @@ impl<'a> Life<'a> {
         })
     }
 
-    /// Returns the moment of its creation, or from which on it is known.
+    /// Returns when it was created, or when it was first seen.
     pub(super) fn begun(&self) -> Moment {
         self.states.first().map(|(at, _)| *at).or(self.gone).unwrap_or(Moment { resource_version: 0, at_ms: 0 })
     }
@@ -116,7 +116,7 @@ impl<'a> Life<'a> {
         self.states.iter().find_map(|(_, object)| entry(object))
     }
 
-    /// Returns whether it carries what runs of ours hand down.
+    /// Returns whether it carries what our runs pass on to the objects made from them.
     pub(super) fn is_labelled(&self) -> bool {
         self.label(LABEL_RUN_SEQUENCE).is_some() || self.annotation(ANNOTATION_UID).is_some()
     }
@@ -127,13 +127,13 @@ impl<'a> Life<'a> {
         owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
     }
 
-    /// Lists the objects that it may have been made from.
+    /// Lists the uids of the objects that it may have been made from.
     pub(super) fn parents(&self) -> impl Iterator<Item = &'a str> {
         let own = self.uid;
         [self.label(LABEL_RUN_UID), self.controller()].into_iter().flatten().filter(move |uid| *uid != own)
     }
 
-    /// Finds what is missing in it.
+    /// Lists the gaps in its recorded life.
     pub(super) fn gaps(&self) -> Vec<String> {
         let object = self.object();
         let mut gaps = Vec::new();
@@ -148,7 +148,7 @@ impl<'a> Life<'a> {
         if self.gone.is_some_and(|gone| self.states.last().is_some_and(|(last, _)| *last > gone)) {
             gaps.push(format!("{object} was seen to change after its deletion"));
         }
-        // The API server counts every change of a spec, one by one.
+        // The API server increments the generation with every change of a spec.
         let generation = |object: &Value| object.pointer("/metadata/generation").and_then(Value::as_i64);
         for pair in self.states.windows(2) {
             if let [(_, before), (at, after)] = pair
@@ -163,7 +163,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// A status and when it was written.
+/// A status, and when it was written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub(crate) at: Moment,
@@ -176,7 +176,7 @@ impl Written<'_> {
     }
 }
 
-/// Reads a phase; `None` where there is none, or an unknown word.
+/// Reads the phase; `None` if it is absent or unknown.
 pub(crate) fn phase(status: &Value) -> Option<Phase> {
     let word = status["phase"].as_str()?;
     Phase::ALL.into_iter().find(|phase| phase.as_str() == word)

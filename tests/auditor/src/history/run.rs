@@ -15,23 +15,23 @@ use crate::report::{Moment, ObjectRef};
 pub(crate) const PENDING: &str = "PipelineRunPending";
 /// The `spec.status` that stops a run at once; one that was pending never starts anything.
 pub(crate) const CANCELLED: &str = "Cancelled";
-/// `spec.status` of a run that is cancelled but for its `finally` tasks.
+/// The `spec.status` that cancels everything of a run except its `finally` tasks.
 const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
 
-/// A chain: runs in different namespaces are no rivals, as their operators know nothing of each other.
+/// A chain. Runs in different namespaces are no rivals, because their operators know nothing of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chain<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: ChainName,
 }
 
-/// One run.
+/// One PipelineRun of a chain.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) chain: Chain<'a>,
     pub(crate) number: RunNumber,
-    /// What its label says of the number.
+    /// The number in its label.
     pub(crate) label: Option<&'a str>,
     /// Uid of its execution.
     pub(crate) owner: &'a str,
@@ -43,37 +43,37 @@ pub(crate) struct Run<'a> {
     pub(crate) created: Moment,
     /// When Tekton was first free to start it.
     pub(crate) released: Option<Moment>,
-    /// When it was pending no more, as far as its spec says: also one that is cancelled then looks as if it may run,
-    /// until Tekton says that it is done.
+    /// When its spec first was not pending. A run that is cancelled while pending also looks startable then, until
+    /// Tekton reports that it is done.
     pub(crate) unheld: Option<Moment>,
-    /// When somebody first asked Tekton to cancel it, with or without its `finally` tasks.
+    /// When Tekton was first asked to cancel it, with or without its `finally` tasks.
     pub(crate) cancelled: Option<Moment>,
-    /// When Tekton said that it is done.
+    /// When Tekton reported that it is done.
     pub(crate) finished: Option<Moment>,
-    /// Whether it is done and succeeded.
+    /// Whether it is done and has succeeded.
     pub(crate) succeeded: bool,
-    /// When its deletion began. A foreign finalizer may hold it after that.
+    /// When its deletion began. A foreign finalizer may keep it after that.
     deleting: Option<Moment>,
     pub(crate) gone: Option<Moment>,
-    /// What became of all that was made from it.
+    /// What became of the objects made from it.
     pieces: Pieces,
 }
 
-/// How long nothing of a run that is being deleted must have been left before anybody may take it for over, in
-/// milliseconds. The operator waits for 30 s; a recorder may see a deletion later than it does.
+/// A run that is being deleted is over once nothing of it has been left for this long, in milliseconds. The operator
+/// waits for 30 s; a recorder may see a deletion later than the operator.
 const BARE_MS: u64 = 20_000;
 
-/// How far all is that was made from a run.
+/// Whether the objects made from a run are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pieces {
-    /// Nothing was made, or all of it is over since then.
+    /// No object was made, or all of them have been over since then.
     Over(Option<Moment>),
-    /// Something of it goes on.
+    /// At least one object is unfinished.
     Goes,
 }
 
 impl<'a> Run<'a> {
-    /// Reads a run; `None` where it is not one of ours.
+    /// Reads a run; `None` if it is not ours.
     pub(super) fn read(life: &Life<'a>) -> Option<Self> {
         let (name, number) = ChainName::of_run(life.name)?;
         let when = |is: fn(&Value) -> bool| life.states.iter().find(|(_, object)| is(object)).map(|(at, _)| *at);
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Where something was made from it, it was let go, whatever its spec says.
+    /// A run from which something was made has been released, whatever its spec says.
     pub(super) fn note_piece(&mut self, piece: &Piece<'_>) {
         if self.released.is_none_or(|released| piece.created < released) {
             self.released = Some(piece.created);
@@ -111,8 +111,8 @@ impl<'a> Run<'a> {
         };
     }
 
-    /// Returns the moment from which on it does nothing more: done, gone, or being deleted with nothing of it left, as
-    /// Tekton makes nothing of a run that is being deleted.
+    /// Returns when it stopped for good: done, gone, or being deleted with nothing of it left. Tekton makes nothing
+    /// from a run that is being deleted.
     pub(crate) fn over(&self) -> Option<Moment> {
         [self.finished, self.gone, self.left()].into_iter().flatten().min()
     }
@@ -125,15 +125,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns whether it was there and unfinished at a moment, as far as anybody could know by then.
+    /// Returns whether it existed and was unfinished at a moment, by what could be known then.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         let is_over = [self.finished, self.gone].into_iter().flatten().any(|over| over <= moment);
         let is_left = self.left().is_some_and(|left| left.at_ms.saturating_add(BARE_MS) <= moment.at_ms);
         self.created <= moment && !is_over && !is_left
     }
 
-    /// Returns whether it was on its way out at a moment and not released by then: Tekton starts nothing that is being
-    /// deleted, and a deletion is never taken back.
+    /// Returns whether at a moment it was being deleted and had not been released. Tekton starts nothing of such a run,
+    /// and a deletion is never taken back.
     pub(crate) fn never_starts_from(&self, moment: Moment) -> bool {
         self.deleting.is_some_and(|deleting| deleting <= moment) && !self.is_released_at(moment)
     }
@@ -142,8 +142,8 @@ impl<'a> Run<'a> {
         self.released.is_some_and(|released| released <= moment)
     }
 
-    /// Returns whether somebody had let it go or stopped it by a moment. What its execution commits to after that is
-    /// committed to whatever the rules say, so that the record tells it (ADR 5).
+    /// Returns whether it had been released or stopped by a moment. Its execution then commits to it whatever the rules
+    /// say, because the record must show it (ADR 5).
     pub(crate) fn was_touched_by(&self, moment: Moment) -> bool {
         [self.released, self.cancelled, self.finished].into_iter().flatten().any(|touched| touched <= moment)
     }
@@ -154,8 +154,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns whether Tekton is free to start it, or has started something. (Of a run that is cancelled straight from
-/// pending it starts nothing; one that is *stopped* or cancelled with its `finally` tasks may run these.)
+/// Returns whether Tekton is free to start the run, or has started something of it. (A run that is cancelled while
+/// pending starts nothing. A run that is *stopped*, or cancelled with its `finally` tasks, may run these tasks.)
 fn is_let_go(run: &Value) -> bool {
     let held = matches!(text(run, "/spec/status"), Some(PENDING | CANCELLED));
     let children = run.pointer("/status/childReferences").and_then(Value::as_array).is_some_and(|all| !all.is_empty());

@@ -1,4 +1,4 @@
-//! One WorkflowSchedule over time, and which executions were made for one.
+//! One WorkflowSchedule over time, and how to tell which executions were made for it.
 
 use serde_json::Value;
 use wfe_api::labels::ANNOTATION_SCHEDULED_FOR;
@@ -10,7 +10,7 @@ use super::text;
 use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};
 
-/// What the name of a triage's execution has after the name of the child.
+/// The suffix of the name of a triage's execution, after the name of the child.
 pub(crate) const ANALYST: &str = "-triage";
 
 /// One WorkflowSchedule.
@@ -24,7 +24,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) written: Vec<Written<'a>>,
 }
 
-/// The slot that an execution was made for.
+/// The slot that an execution was made for, and its schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChildOf<'a> {
     /// The uid of the schedule.
@@ -32,7 +32,7 @@ pub(crate) struct ChildOf<'a> {
     pub(crate) slot: Seconds,
 }
 
-/// What `status.lastRun` says.
+/// The content of `status.lastRun`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastRun<'a> {
     pub(crate) slot: Seconds,
@@ -55,7 +55,7 @@ impl<'a> Schedule<'a> {
         Self { object: life.object(), gone: life.gone, versions: life.states.clone(), written }
     }
 
-    /// Returns the object as it was at a moment; null where it was not there.
+    /// Returns the object as it was at a moment; null if it did not exist.
     pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
         if self.gone.is_some_and(|gone| gone <= moment) {
             return &Value::Null;
@@ -63,7 +63,7 @@ impl<'a> Schedule<'a> {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
     }
 
-    /// Returns the last version of it.
+    /// Returns the last version of the object.
     pub(crate) fn last(&self) -> &'a Value {
         self.versions.last().map_or(&Value::Null, |(_, object)| object)
     }
@@ -84,7 +84,7 @@ pub(crate) fn planned_from(status: &Value) -> Option<Seconds> {
     seconds(status, "/plannedFrom")
 }
 
-/// Returns `status.failureCount`, which is 0 where it is absent.
+/// Returns `status.failureCount`, or 0 if it is absent.
 pub(crate) fn failure_count(status: &Value) -> u64 {
     status["failureCount"].as_u64().unwrap_or(0)
 }
@@ -92,8 +92,8 @@ pub(crate) fn failure_count(status: &Value) -> u64 {
 // === impl ChildOf ===
 
 impl<'a> ChildOf<'a> {
-    /// Reads which schedule an execution was made for (section 12.5): a reference with its uid, and a name of the
-    /// schedule's and the slot's.
+    /// Reads which schedule and slot an execution was made for (section 12.5). It refers to the schedule by uid, and
+    /// its name joins the schedule's name and the slot.
     pub(crate) fn read(execution: &'a Value) -> Option<Self> {
         Self::named(execution, text(execution, "/metadata/name")?)
     }
@@ -109,13 +109,13 @@ impl<'a> ChildOf<'a> {
         Some(Self { schedule: text(by, "/uid")?, slot: seconds })
     }
 
-    /// Reads whose failure an execution analyses (section 12.5): it is named after the child, and no child itself.
+    /// Reads whose failure an execution analyses (section 12.5). Its name is the child's with a suffix.
     pub(crate) fn analysed(execution: &'a Value) -> Option<Self> {
         let child = text(execution, "/metadata/name")?.strip_suffix(ANALYST)?;
         Self::named(execution, child)
     }
 
-    /// Reads which slot an execution says that it was made for, whatever its name is.
+    /// Reads the slot that an execution claims to be made for, whatever its name.
     pub(super) fn claim(execution: &'a Value) -> Option<Self> {
         let by = &execution["spec"]["remediationRequestRef"];
         let slot = crate::moment::seconds_of(execution["metadata"]["annotations"][ANNOTATION_SCHEDULED_FOR].as_str()?)?;

@@ -1,6 +1,6 @@
-//! Invariant 2: at most one released run per attempt, and none of an execution whose record says that nothing ran.
+//! Invariant 2: at most one released run per attempt, and none for an execution whose record says that nothing ran.
 //!
-//! An execution has one attempt; one with a retry policy has those that its status lists, each by the rules of
+//! An execution has one attempt. With a retry policy it has the attempts that its status lists, each judged by
 //! [`further`].
 
 mod further;
@@ -19,7 +19,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
         let mut released: Vec<&Run<'_>> = runs.into_iter().filter(|run| run.released.is_some()).collect();
         released.sort_by_key(|run| run.released);
         let Some(execution) = history.executions.get(owner) else {
-            // Whose owner's namespace was not recorded may have a policy.
+            // An owner in a namespace that was not recorded may have a retry policy.
             if released.iter().all(|run| history.covers_owner_of(run)) {
                 found.extend(second_runs(evidence, owner, &released));
             }
@@ -39,12 +39,12 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Judges a released run of an execution with a policy: one attempt names it, and the one before had ended.
+/// Judges a released run of an execution with a policy: one attempt names the run, and the one before had ended.
 fn one_of_attempt(execution: &Execution<'_>, run: &Run<'_>, released: usize) -> Option<Violation> {
     let at = run.released?;
     let is_committed = execution.commits.iter().any(|commit| commit.run == run.object.uid);
     if !is_committed && (released == 1 || waits(execution.last())) {
-        // The run was released past the operator, which has not committed to it yet. Other invariants judge a commit
+        // The run was released without the operator, which has not committed to it yet. Other invariants judge a commit
         // that never comes.
         return None;
     }
@@ -86,7 +86,7 @@ fn second_runs(evidence: &Evidence<'_>, owner: &str, released: &[&Run<'_>]) -> V
         .collect()
 }
 
-/// Judges a released run by what its owner's record says.
+/// Judges a released run by the record of its owner.
 fn ran_after_all(evidence: &Evidence<'_>, execution: &Execution<'_>, run: &Run<'_>) -> Option<Violation> {
     let released = run.released?;
     let attempt = attempt_of(execution, run);
@@ -114,14 +114,14 @@ fn ran_after_all(evidence: &Evidence<'_>, execution: &Execution<'_>, run: &Run<'
     Some(Finding::new(2, "ran-after-all", text).on(execution.shown_target(), objects, &at))
 }
 
-/// Returns the attempt whose run this is.
+/// Returns the attempt that a run belongs to.
 fn attempt_of<'e, 'a>(execution: &'e Execution<'a>, run: &Run<'_>) -> Option<&'e Attempt<'a>> {
     execution.retry.as_ref()?;
     execution.attempts.iter().find(|attempt| attempt.run() == Some(&run.object.name))
 }
 
-/// A record that says that no step of a released run ran, while one was seen to run. That of an execution speaks of all
-/// its attempts.
+/// Finds a record which says that no step of a released run ran, although a step was seen to run. The record of an
+/// execution covers all its attempts.
 fn steps_ran(
     evidence: &Evidence<'_>,
     execution: &Execution<'_>,
@@ -136,8 +136,7 @@ fn steps_ran(
     Some(Finding::new(2, "steps-ran", text).on(execution.shown_target(), objects, &[said, ran]))
 }
 
-/// A record that says that nothing ran, while that of one of its attempts says that something did, or that nobody can
-/// tell.
+/// Finds a record which says that nothing ran, although one of its attempts says that something ran or may have run.
 fn contradicts(execution: &Execution<'_>, ended: &Written<'_>, attempt: &Attempt<'_>) -> Option<Violation> {
     let said = attempt.last["started"].as_str().filter(|said| matches!(*said, "True" | "Unknown"))?;
     let of_attempt = &attempt.last["attempt"];

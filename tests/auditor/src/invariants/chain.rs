@@ -1,4 +1,4 @@
-//! Invariant 8: the chain. A commit names the execution's own run, numbers grow, and nothing is released before its
+//! Invariant 8: the chain. A commit names the execution's own run, numbers grow, and no run is released before its
 //! commit.
 
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     found
 }
 
-/// A commit names a run that was there, unfinished, of this execution and its target, and by its number.
+/// A commit names an existing, unfinished run of its execution and target, and the run's number.
 fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Commit<'_>) -> Option<Violation> {
     let Some(run) = evidence.history.runs.get(commit.run) else {
         let what = if evidence.history.strangers.contains(commit.run) { "is not ours" } else { "never was" };
@@ -59,8 +59,8 @@ fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Com
     Some(Finding::new(8, rule, text).on(execution.shown_target(), objects, &[commit.at, run.created]))
 }
 
-/// Returns whether somebody other than the operator asked Tekton to stop a run. A run that a person cancels while it is
-/// pending is finished before its execution can commit to it; the commit then names what was cancelled.
+/// Returns whether a user other than the operators asked Tekton to stop a run. A pending run that a person cancels
+/// finishes before its execution can commit to it. The commit then names the cancelled run.
 fn was_stopped_by_stranger(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     let is_stop = |operation: &Value| operation["op"] != "remove" && operation["path"] == "/spec/status";
     let asks = |sent: &Value| match sent {
@@ -90,7 +90,7 @@ fn judge_outcome(evidence: &Evidence<'_>, execution: &Execution<'_>) -> Option<V
     (!proven).then(|| Finding::new(8, "outcome", text).on(execution.shown_target(), objects, &[ended.at]))
 }
 
-/// The number travels with the run, for those that compare it.
+/// The label repeats the number in the run's name, for programs that compare numbers.
 fn judge_label(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let label = run.label.unwrap_or("nothing");
     let text = format!("{} has number {} in its name, and its label says {label}", run.object, run.number);
@@ -99,7 +99,7 @@ fn judge_label(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     })
 }
 
-/// A run is released only when its execution has committed to it.
+/// A run is released only after its execution has committed to it.
 fn uncommitted(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let history = &evidence.history;
     let released = run.released.filter(|released| !evidence.authors.is_strangers(*released))?;
@@ -117,9 +117,9 @@ fn uncommitted(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     Some(Finding::new(8, "uncommitted", text).on(history.target_of(run), objects.collect(), &[released]))
 }
 
-/// A run that its execution committed to has a higher number than the ones that were committed before its creation and
-/// are still known then, by their object or by their execution's status. (A number that nothing shows any more may come
-/// again, and that of a pending run which came late and is withdrawn means nothing.)
+/// A committed run has a higher number than the runs that were committed before its creation and are still known then.
+/// Such a run is known by its object or by its execution's status. (A number that nothing shows any more may return.
+/// The number of a late pending run that is withdrawn means nothing.)
 fn out_of_order(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let history = &evidence.history;
     let commit = history.commit_to(run)?;

@@ -1,9 +1,10 @@
-//! Invariant 8: the counter and `nextAllowedExecution` of a status are the function of the history that section 7 says.
+//! Invariant 8: a status derives its counter and `nextAllowedExecution` from the history as section 7 says.
 //!
-//! The history is what was on record when the status was written, less what its writer may not have seen: all
-//! executions come by one watch, so its view is that of a moment between the version that the write names as its
-//! precondition and the write itself. What another operator writes in between leaves a number one too low, and it stays
-//! so: who fails without holding the target (a refused create, rule 0) may do so at the same moment as another. Both
+//! The history is what was on record when the status was written, less what its writer may not have seen. One watch
+//! delivers all executions, so the writer's view is of a moment between its precondition's version and the write.
+//!
+//! An execution that fails without holding the target (a refused create, rule 0) may fail at the same moment as
+//! another. The later number is then one too low, and stays so. Later statuses count both failures.
 //! count once from there on.
 
 use serde_json::Value;
@@ -18,21 +19,21 @@ use crate::section_6::Reading;
 use crate::section_7::next_allowed;
 use crate::{Evidence, Policy};
 
-/// What is judged anew where one of these is written.
+/// A status that changes one of these fields is judged anew.
 const FIELDS: [&str; 3] = ["phase", "consecutiveFailures", "nextAllowedExecution"];
 
 /// What is wrong with a status: the rule, and a clause that completes "it".
 type Flaw = (&'static str, String);
 
-/// What a status has to say of the failures in a row.
+/// What a status must say about the failures in a row.
 enum Counted {
     /// It shows no counter.
     Not,
-    /// 0, whatever was before.
+    /// 0, whatever the history.
     Reset,
-    /// As many as there are on record at a time.
+    /// The number on record at a time.
     Inherited(Seconds),
-    /// One more, by its own failure at a time.
+    /// The number on record at the time of its own failure, plus one.
     OneMore(Seconds),
 }
 
@@ -45,14 +46,14 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
         let mut before = &Value::Null;
         for written in &execution.written {
             let is_new = FIELDS.iter().any(|field| written.status[field] != before[field]);
-            // What changes after the end: invariant 3.
+            // Invariant 3 judges changes after the end.
             let is_judged = is_new && !phase(before).is_some_and(Phase::is_terminal);
             before = written.status;
             if !is_judged || evidence.authors.is_strangers(written.at) {
                 continue;
             }
             let flaw = match ledger {
-                // What names no target counts for none.
+                // An execution without a target counts for no target.
                 None => judge_numbers(written.status, None),
                 Some(None) => None, // nobody knows its history
                 Some(Some(ledger)) => {
@@ -77,7 +78,7 @@ fn judge_write(
     counts: &mut Counts,
 ) -> Option<Flaw> {
     let views = ledger.views(oldest, written.at);
-    // Of each view how many there are in a row, and how many the next execution waits for.
+    // For each view: the number of failures in a row, and the number that the next execution waits for.
     let on_record = |at: Seconds| {
         let read = move |view: &Moment| {
             let record = ledger.at(*view);
@@ -99,10 +100,10 @@ fn judge_write(
     judge_numbers(written.status, Some(&numbers)).or_else(|| judge_next(policy, execution, written, &allowed))
 }
 
-/// Says what a status has to show. Nothing where it has not the shape or the phase that it should have: invariant 3.
+/// Returns what a status must show. `None` if its shape or phase is wrong, which invariant 3 judges.
 fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Counted> {
     Some(match phase(written.status) {
-        // An execution shows it from its commit on, and a Skipped one is no execution.
+        // The counter appears with the commit. A Skipped execution never commits.
         None | Some(Phase::Pending | Phase::Skipped) => execution.commits.is_empty().then_some(Counted::Not)?,
         Some(Phase::Running | Phase::Completed) if execution.commits.is_empty() => return None,
         Some(Phase::Running) => Counted::Inherited(began(execution, written.status)?),
@@ -117,14 +118,14 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
     })
 }
 
-/// Returns when the last attempt began: a status counts anew at each commit.
+/// Returns when the last attempt began, because a status counts anew at each commit.
 fn began(execution: &Execution<'_>, status: &Value) -> Option<Seconds> {
     let of_attempts = listed(status).iter().rev().filter(|_| execution.retry.is_some());
     let mut began = of_attempts.filter_map(|attempt| seconds(attempt, "/startTime"));
     began.next().or_else(|| seconds(status, "/startTime"))
 }
 
-/// Judges the counter: one of these, or none shown.
+/// Judges the counter: it is one of the allowed numbers. `None`: it must be absent.
 fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     let said = &status["consecutiveFailures"];
     let is_right = allowed.map_or(said.is_null(), |allowed| said.as_u64().is_some_and(|said| allowed.contains(&said)));
@@ -141,8 +142,8 @@ fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     (!is_right).then(|| ("counter", format!("says consecutiveFailures {said}, and {wanted}")))
 }
 
-/// Judges `nextAllowedExecution` by a view that has the number which the status shows: only a pre-execution failure has
-/// one, and none that exhausts its target, as no time lifts that.
+/// Judges `nextAllowedExecution` by the views that give the number in the status. Only a pre-execution failure has this
+/// field. A failure that exhausts its target lacks it, because no time lifts that.
 fn judge_next(
     policy: &Policy,
     execution: &Execution<'_>,

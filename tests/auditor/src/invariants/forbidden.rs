@@ -1,7 +1,7 @@
-//! Invariant 4: nothing gets its turn while section 6 forbids it, on what was true then, whatever the operator saw.
+//! Invariant 4: no execution gets its turn while section 6 forbids it, by the truth and not by an operator's view.
 //!
-//! Each rule looks at one commit. Rules 0 and 1 rest on facts that last, since the operator's view may be behind: what
-//! was over when it looked is over at the commit, too. Rules 2 to 5 are judged by the record ([`by_record`]).
+//! Each rule judges one commit. Rules 0 and 1 rest on facts that last, because the operator's view may be behind: what
+//! was over at the look is over at the commit, too. The record judges rules 2 to 5 ([`by_record`]).
 
 mod by_record;
 
@@ -15,25 +15,25 @@ use crate::report::{Counts, Violation};
 /// A rule of section 6: finds what forbade a commit.
 type Rule = fn(&Evidence<'_>, &Turn<'_, '_>, &mut Reported) -> Vec<Violation>;
 
-/// By the number of the rule.
+/// The rules that judge one commit, by number.
 const RULES: &[(u8, Rule)] = &[(0, unusable_target), (1, resource_busy)];
 
 /// An execution that got its turn.
 struct Turn<'e, 'a> {
     execution: &'e Execution<'a>,
     commit: &'e Commit<'a>,
-    /// Its run, where the recording has it.
+    /// Its run, if the recording has it.
     run: Option<&'e Run<'a>>,
 }
 
 impl Turn<'_, '_> {
-    /// Returns whether it is that of a further attempt.
+    /// Returns whether the turn is that of a further attempt.
     fn is_further(&self) -> bool {
         self.execution.is_of_further_attempt(self.commit)
     }
 }
 
-/// The pairs of runs that were reported already: of two that block each other, the first commit is the offence.
+/// The pairs of runs that are reported already. If two runs block each other, the first commit is the offence.
 type Reported = BTreeSet<[String; 2]>;
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -53,7 +53,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Rule 0: a target that cannot be read takes no lock.
+/// Rule 0: an execution whose target cannot be read gets no turn.
 fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> Vec<Violation> {
     if turn.execution.target.is_some() {
         return Vec::new();
@@ -62,8 +62,8 @@ fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> V
     vec![Finding::new(4, "unusable-target", text).about(turn.execution, turn.commit.at)]
 }
 
-/// Rule 1 and the look of section 5: the target was not free, or a run that came first was not out of the way. A
-/// further attempt is also kept out by what its own execution has left, unless somebody has let its run go.
+/// Rule 1 and the look of section 5: the target was not free, or an earlier run was still in the way. Unfinished runs
+/// of the execution itself also forbid a further attempt, unless its new run was already released or stopped.
 fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Reported) -> Vec<Violation> {
     let Some(mine) = turn.run else { return Vec::new() };
     let history = &evidence.history;
@@ -87,7 +87,7 @@ fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Re
         } else {
             continue;
         };
-        // That the two ran at once says it all.
+        // Invariant 1 reports two runs at the same time.
         let is_known = exclusion::clash(history, mine, rival).is_some();
         if reported.insert(pair(mine, rival)) && !is_known {
             let text =

@@ -1,4 +1,4 @@
-//! Invariant 3: phases only move forward, a terminal one is final, and a status says what its phase wants.
+//! Invariant 3: phases only move forward, a terminal phase is final, and a status has the fields of its phase.
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase, SkipReason};
@@ -8,7 +8,7 @@ use crate::Evidence;
 use crate::history::{Execution, Written, phase, text};
 use crate::report::{Counts, Violation};
 
-/// What may change in a terminal status.
+/// The fields that may change in a terminal status.
 const FREE: [&str; 3] = ["conditions", "clearance", "observedGeneration"];
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
@@ -16,7 +16,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     for execution in evidence.history.executions.values() {
         let mut before = &Value::Null;
         for written in &execution.written {
-            // What a person or another program writes is refused by admission, or is that person's doing.
+            // The writes of other users are not judged: admission refuses a wrong one, or its writer is responsible for
+            // it.
             if !evidence.authors.is_strangers(written.at) {
                 let finding = judge_step(before, written).or_else(|| judge_shape(before, execution, written));
                 found.extend(finding.map(|(rule, what)| {
@@ -73,7 +74,7 @@ fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     all
 }
 
-/// Judges what stands in a status whose phase is new.
+/// Judges the fields of a status whose phase is new.
 fn judge_shape(before: &Value, execution: &Execution<'_>, written: &Written<'_>) -> Option<(&'static str, String)> {
     let (now, status) = (written.phase()?, written.status);
     if phase(before) == Some(now) {

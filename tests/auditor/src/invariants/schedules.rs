@@ -22,15 +22,15 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
 }
 
 impl Finding {
-    /// About a schedule.
+    /// Completes the violation as one of a schedule.
     fn of_schedule(self, schedule: &Schedule<'_>, at: Moment) -> Violation {
         let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
         self.on(target.to_owned(), vec![schedule.object.clone()], &[at])
     }
 }
 
-/// Lists the statuses of schedules that the operator wrote: the schedule, the status before, and the one that replaced
-/// it.
+/// Lists the statuses of schedules that the operator wrote: the schedule, the status before, and the status that
+/// replaced it.
 fn replaced<'j, 'e>(
     evidence: &'j Evidence<'e>,
 ) -> impl Iterator<Item = (&'j Schedule<'e>, &'j Written<'e>, &'j Written<'e>)> {
@@ -41,7 +41,7 @@ fn replaced<'j, 'e>(
     all.filter(|(.., after)| !evidence.authors.is_strangers(after.at))
 }
 
-/// Lists the views that a write may rest on, the newest first: from the state when the lag began.
+/// Lists the views that a write may rest on, the newest first and back to the beginning of the lag.
 fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
     let lag = u64::try_from(evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
     let since = write.at_ms.saturating_sub(lag);
@@ -67,7 +67,7 @@ fn made_for<'e, 'a>(
     evidence.history.executions.values().filter_map(move |it| Some((it.child.and_then(slot)?, it)))
 }
 
-/// Invariant 10: at most one execution at a time was made for a slot, whatever its name.
+/// Invariant 10: at most one execution existed at a time for a slot, whatever its name.
 fn slots_twice(evidence: &Evidence<'_>) -> Vec<Violation> {
     let mut by_slot: BTreeMap<(&str, Seconds), Vec<&Execution<'_>>> = BTreeMap::new();
     for execution in evidence.history.executions.values() {

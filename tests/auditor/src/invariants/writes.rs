@@ -1,7 +1,7 @@
-//! Invariant 7: nothing that is not ours is changed or deleted, and every write carries its precondition.
+//! Invariant 7: no object that is not ours is changed or deleted, and every write carries its precondition.
 //!
-//! By the audit log, so of the operator alone. A request that was refused is judged as well, where the log has what was
-//! sent: a precondition that is missing is a fault whether or not it was needed this time.
+//! The audit log shows which requests are the operator's. A refused request is judged too if the log has its body: a
+//! missing precondition is a fault even if it was not needed this time.
 
 mod child_create;
 mod execution_delete;
@@ -40,10 +40,10 @@ fn judge_request(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
         ("tekton.dev", "pipelineruns", "", "create") => judge_create(request),
         ("tekton.dev", "pipelineruns", "", "patch") => run_patch::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "delete") => run_delete::judge(evidence, request),
-        // An event says something about an object and changes none. The reviews store nothing.
+        // An event describes an object and changes none. The reviews store nothing.
         ("events.k8s.io" | "", "events", "", "create")
         | ("authentication.k8s.io" | "authorization.k8s.io", _, _, "create")
-        // What operators elect a leader by.
+        // Operators elect a leader with leases.
         | ("coordination.k8s.io", "leases", "", "create" | "update" | "patch") => None,
         _ => Some(("foreign", "did what is none of its business".to_owned())),
     }

@@ -1,4 +1,4 @@
-//! Invariant 8: the counter and `nextAllowedExecution` are the function of the history.
+//! Invariant 8: the counter and `nextAllowedExecution` follow from the history.
 
 use serde_json::{Value, json};
 use wfe_auditor::Policy;
@@ -13,12 +13,12 @@ fn clean() -> Vec<String> {
     Vec::new()
 }
 
-/// The findings about counters. Other stories judge which execution runs when.
+/// Returns the findings about counters. Other tests judge which execution runs when.
 fn found(story: &Story) -> Vec<String> {
     story.found().into_iter().filter(|one| one == "8 counter" || one == "8 next-allowed").collect()
 }
 
-/// A target with failures in a row, then one that runs.
+/// A target with failures in a row, then an execution that runs.
 fn running(failures: u64) -> Story {
     let mut story = story();
     for n in 1..=failures {

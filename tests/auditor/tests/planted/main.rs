@@ -1,6 +1,6 @@
-//! Recordings with one planted violation each: exactly that one is found.
+//! Recordings with one planted violation each. The auditor finds exactly that one.
 
-// All of it is test code, so that a helper may panic as a test does.
+// Everything here is test code, and a helper may panic as a test does.
 #![cfg(test)]
 
 mod attempts;

@@ -1,4 +1,4 @@
-//! Invariants 3 and 6: what a status may become, and what may be left.
+//! Invariants 3 and 6: what a status may become, and what may be left at the end.
 
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ fn an_execution_that_never_ends() {
         }
         assert_eq!(story.found(), Vec::<String>::new(), "not settled");
         assert_eq!(story.found_settled(), ["6 undecided"]);
-        // What hangs on it is told once.
+        // What follows from the undecided execution is reported once.
         story.create("one", 1);
         assert_eq!(story.found_settled(), ["6 undecided"]);
     }

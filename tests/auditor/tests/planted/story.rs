@@ -1,4 +1,4 @@
-//! Small recordings, told write by write. Each write is a change that the watch shows and a request in the audit log.
+//! Small recordings, told write by write. Each write is a change in the watch and a request in the audit log.
 
 mod acts;
 mod attempts;
@@ -22,25 +22,25 @@ pub(crate) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 pub(crate) const NODE: &str = "node/worker-node-1";
 pub(crate) const API: &str = "payment/deployment/payment-api";
 
-/// What is told.
+/// A recording that grows with each write.
 #[derive(Debug, Clone)]
 pub(crate) struct Story {
     pub(crate) changes: Vec<Change>,
     pub(crate) requests: Vec<Request>,
-    /// By uid, as they are now.
+    /// The current objects, by uid.
     objects: BTreeMap<String, Value>,
-    /// Also the time, in seconds: each write takes one.
+    /// Also the time in seconds, because each write takes one second.
     pub(crate) version: u64,
     /// The policy of the operator.
     pub(crate) policy: Policy,
-    /// How far views may have been behind.
+    /// How old views may have been.
     pub(crate) lag: Duration,
     /// The failures in a row, by target, as the operator counts them.
     pub(crate) failures: BTreeMap<String, u64>,
 }
 
 impl Default for Story {
-    /// With a policy that forbids little: most stories are about the lock.
+    /// The policy forbids little, because most stories are about the lock.
     fn default() -> Self {
         let second = Duration::from_secs(1);
         Self::by(Policy {
@@ -52,7 +52,7 @@ impl Default for Story {
     }
 }
 
-/// Spoils a part of a story.
+/// A change that spoils a part of a story.
 pub(crate) type Plant = fn(&mut Value);
 
 pub(crate) fn time(seconds: u64) -> String {
@@ -73,7 +73,7 @@ pub(crate) fn run(owner: &str, number: u64) -> String {
 // === impl Story: what the auditor says ===
 
 impl Story {
-    /// Begins a story under a policy.
+    /// Begins a story with a policy.
     pub(crate) fn by(policy: Policy) -> Self {
         Self {
             changes: Vec::new(),
@@ -92,7 +92,7 @@ impl Story {
         audit(&self.changes, &self.requests, &options)
     }
 
-    /// Returns what was found, as invariant and rule. The recording must be complete.
+    /// Returns the violations, each as invariant and rule. The recording must be complete.
     pub(crate) fn found(&self) -> Vec<String> {
         found(&self.report(false))
     }
@@ -115,12 +115,12 @@ impl Story {
         self.version
     }
 
-    /// A time that is different at every write.
+    /// Returns the current time, which differs at every write.
     pub(crate) fn now(&self) -> String {
         self.later(0)
     }
 
-    /// The time in so many seconds.
+    /// Returns the time in that many seconds.
     pub(crate) fn later(&self, seconds: u64) -> String {
         time(self.version + seconds)
     }
@@ -141,7 +141,7 @@ impl Story {
         });
     }
 
-    /// A user creates an object.
+    /// Has a user create an object.
     pub(crate) fn add(&mut self, user: &str, mut object: Value, uid: &str) {
         let sent = object.clone();
         let version = self.next();
@@ -154,7 +154,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// A user changes an object; `sent` is the body in the audit log.
+    /// Has a user change an object; `sent` is the body in the audit log.
     pub(crate) fn change(&mut self, user: &str, uid: &str, sub: &str, sent: Value, how: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects[uid].clone();
@@ -169,7 +169,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// A user deletes an object.
+    /// Has a user delete an object.
     pub(crate) fn remove(&mut self, user: &str, uid: &str, preconditions: &Value) {
         let version = self.next();
         let mut object = self.objects.remove(uid).unwrap();
@@ -180,7 +180,7 @@ impl Story {
         self.show(ChangeType::Deleted, &object);
     }
 
-    /// A request about an object, as the audit log has it. Nothing happens.
+    /// Adds a request to the audit log that changes nothing.
     pub(crate) fn ask(&mut self, user: &str, verb: &str, sub: &str, object: &Value, sent: Value, code: i64) {
         let (group, resource) = match object["kind"].as_str().unwrap() {
             "WorkflowExecution" => ("kubernaut.ai", "workflowexecutions"),

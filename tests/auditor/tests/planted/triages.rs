@@ -26,7 +26,7 @@ fn failing(more: &Value) -> (Story, u64) {
     (story, last)
 }
 
-/// A workflow that analyses.
+/// The reference to a workflow that analyses.
 fn pipeline() -> Value {
     json!({"workflowId": "look", "version": "1", "containerImage": "registry.example/look:1"})
 }
@@ -36,13 +36,13 @@ fn by_pipeline() -> Value {
 }
 
 impl Story {
-    /// The status says of a triage what it is.
+    /// Writes a triage into the status of the schedule.
     fn triage(&mut self, of: &str, analyst: &str, state: &str, verdict: Option<&str>) {
         let triage = json!({"of": of, "at": self.now(), "analyst": analyst, "state": state, "verdict": verdict});
         self.write(NIGHTLY, &json!({"triage": triage}));
     }
 
-    /// The triage of the last failure ends at once with a verdict of the built-in analyst.
+    /// Writes a triage of the last failure that already ended with a verdict of the built-in analyst.
     fn judged(&mut self, slot: u64, state: &str, verdict: &str) {
         self.triage(&Self::child_name(NIGHTLY, slot), "BuiltIn", state, Some(verdict));
     }
@@ -53,14 +53,14 @@ impl Story {
         (0..1_000_000).find(|version| *ended == time(*version)).unwrap()
     }
 
-    /// The record of the triage goes on.
+    /// Changes the record of the triage.
     fn goes_on(&mut self, change: &Value) {
         let mut triage = self.object(&uid(NIGHTLY))["status"]["triage"].clone();
         triage.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         self.write(NIGHTLY, &json!({"triage": triage}));
     }
 
-    /// The operator makes the execution that analyses.
+    /// Has the operator create the execution that analyses.
     fn analyst(&mut self, slot: u64, change: fn(&mut Value)) -> String {
         let child = Self::child_name(NIGHTLY, slot);
         let name = format!("{child}-triage");
@@ -81,7 +81,7 @@ impl Story {
         name
     }
 
-    /// A person ends what a triage has done, and the operator says so.
+    /// Has a person end the effect of a triage.
     fn resume(&mut self, named: &str) {
         self.edit(NIGHTLY, &json!({"resume": {"triage": named, "reason": "mended", "resumedBy": PERSON}}));
     }
@@ -115,7 +115,7 @@ fn a_triage_by_a_pipeline_is_no_child_and_blocks_nothing() {
     story.work_ends(&name, 1, "False");
     story.fail(&name, "Unknown", true);
     story.goes_on(&json!({"state": "Failed"}));
-    // Its failure is on record of its own target, where it blocks nobody.
+    // The analyst's failure is on record of its own target, and blocks no other one.
     story.live("person", &format!("{NAMESPACE}/workflowexecution/{child}"), 2);
     let report = story.report(true);
     assert!(report.is_clean(), "{report}");
@@ -154,7 +154,7 @@ fn a_second_triage_within_the_cooldown() {
         let (mut story, slot) = failing(&json!({}));
         story.policy.triage_cooldown = Duration::from_hours(cooldown);
         story.judged(slot, "Noted", "DoNothing");
-        // Eight minutes after the end of the third.
+        // This is eight minutes after the end of the third run.
         let ended = story.ended();
         story.stumbles(NIGHTLY, ended + 480, 4, 4);
         story.judged(ended + 480, "Noted", "DoNothing");
@@ -166,7 +166,7 @@ fn a_second_triage_within_the_cooldown() {
 fn more_triages_by_workflows_within_an_hour_than_are_allowed() {
     for (mine, others, most, expected) in [
         ("Pipeline", "Pipeline", 1, vec!["13 triage-many".to_owned()]),
-        // The other is of the same namespace, which takes turns: one is left, and it has had one.
+        // The other schedule is in the same namespace. One place is left, and the namespace has used one.
         ("Pipeline", "Pipeline", 2, vec!["13 triage-many".to_owned()]),
         ("Pipeline", "Pipeline", 3, clean()),
         ("Pipeline", "BuiltIn", 1, clean()),
@@ -207,7 +207,7 @@ fn an_effect_that_no_verdict_has() {
     }
 }
 
-/// What a triage adjusts where a schedule allows some of it.
+/// Returns the findings after a triage adjusts values, of which the schedule allows some.
 fn adjusted(allowed: &Value, adjust: &Value) -> Vec<String> {
     let template = json!({"spec": {
         "targetResource": NODE,
@@ -344,7 +344,7 @@ fn an_analyst_that_no_triage_awaits() {
     assert_eq!(story.found(), ["13 analyst"], "a second one");
 }
 
-/// What is changed in an analyst.
+/// A change to an analyst.
 type Change = fn(&mut Value);
 
 #[test]

@@ -1,11 +1,11 @@
-//! Invariant 7: what the operator asked for, by the audit log.
+//! Invariant 7: the operator's requests, by the audit log.
 
 use serde_json::{Value, json};
 use wfe_auditor::Request;
 
 use crate::story::{NAMESPACE, NODE, OPERATOR, PERSON, Plant, Story, release_patch, run, uid};
 
-/// A good life, whose requests are there to be spoilt.
+/// A story without a violation, whose requests can be spoilt.
 fn told() -> Story {
     let mut story = Story::default();
     story.live("one", NODE, 1);
@@ -65,7 +65,7 @@ fn a_create_that_is_not_as_it_must_be() {
     for (what, plant) in planted {
         let found = spoilt(&told(), "create", "pipelineruns", |request| plant(&mut request.request));
         assert_eq!(found, ["7 create"], "{what}");
-        // A fault whether or not the API server took it.
+        // A missing precondition is a fault even if the API server refused the request.
         let mut refused = told();
         let mut object = refused.run_object("one", 2);
         plant(&mut object);
@@ -143,7 +143,7 @@ fn a_foreign_run_that_is_changed_or_deleted() {
     assert_eq!(changed.found(), ["7 foreign"]);
     story.remove(OPERATOR, "foreign", &json!({"uid": "foreign", "resourceVersion": "1"}));
     assert_eq!(story.found(), ["7 foreign"]);
-    // A person may.
+    // A person may delete it.
     story.requests.last_mut().unwrap().user = PERSON.to_owned();
     assert_eq!(story.found(), Vec::<String>::new());
 }
@@ -279,7 +279,7 @@ fn a_removal_is_judged_by_what_the_operator_could_see() {
         story.live_of("two", NODE, "other", 2);
         story.delete_wfe("two");
         if is_seen {
-            // It names a version that came after the deletion, by the same watch.
+            // The removal then rests on a version that is newer than the deletion of the other execution.
             story.write("one", &json!({"conditions": [{"type": "TargetLocked", "status": "False"}]}));
         }
         story.remove(OPERATOR, &uid("one"), &json!({"uid": uid("one"), "resourceVersion": "1"}));

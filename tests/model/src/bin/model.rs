@@ -1,5 +1,5 @@
-//! Runs all searches, or those whose description holds the word given, and prints what they found. Fails when one finds
-//! what it should not, or misses what it should.
+//! Runs all searches, or those whose description contains the given word, and prints the findings. Fails if a search
+//! finds what it should not, or misses what it should find.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use wfe_model::claim::Claim;
 use wfe_model::leave_out::LeftOut;
 use wfe_model::search::{self, Search};
 
-/// As many as the smallest machine that this is run on has cores.
+/// The number of cores of the smallest machine that runs this.
 const THREADS: usize = 2;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs one search, prints its line, and tells whether it found what it should.
+/// Runs one search and prints its line. Returns whether it found what it should.
 fn run(search: &Search) -> bool {
     let found = search.run(THREADS);
     let well = found.is_as_expected(search);

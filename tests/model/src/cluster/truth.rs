@@ -1,4 +1,4 @@
-//! The true history, which nobody in the cluster remembers: by it every write is judged.
+//! The true history, by which every write is judged. No part of a real cluster remembers it.
 
 use super::{Cluster, Made};
 use crate::claim::Claim;
@@ -12,7 +12,7 @@ impl Cluster {
         })
     }
 
-    /// Keeps who has met a run that is about to end.
+    /// Records which executions existed while a run held the target, when the run is about to end.
     pub(super) fn note_end(&mut self, uid: RunUid) {
         if self.holds(uid) {
             self.note_met(uid);
@@ -23,7 +23,7 @@ impl Cluster {
         self.runs[usize::from(uid.0)].met |= self.existing().fold(0, |met, execution| met | execution.id.bit());
     }
 
-    /// Keeps who has met an execution that is about to be Running no more.
+    /// Records which executions existed while an execution was Running, when that is about to end.
     pub(crate) fn note_hold(&mut self, id: ExecutionId) {
         if self.terms.attempts > 1 && self.is_running(id) {
             let met = self.existing().fold(0, |met, execution| met | execution.id.bit());
@@ -31,8 +31,8 @@ impl Cluster {
         }
     }
 
-    /// Keeps that something of an execution may have run. A run that somebody has released, and that it never committed
-    /// to, is none of its attempts.
+    /// Records that something of an execution may have run. A released run without a commit belongs to none of its
+    /// attempts.
     pub(super) fn note_ran(&mut self, run: Run) {
         if !self.runs[usize::from(run.uid.0)].committed {
             return;
@@ -43,7 +43,7 @@ impl Cluster {
         }
     }
 
-    /// Forgets of the true history what can change no judgement any more, so that equal futures are equal states.
+    /// Forgets the true history that can change no judgement any more. States with equal futures are then equal.
     pub fn forget(&mut self) {
         let undecided =
             self.existing().filter(|found| found.phase == Phase::Undecided).fold(0, |all, found| all | found.id.bit());
@@ -61,9 +61,9 @@ impl Cluster {
         }
     }
 
-    /// Judges what the objects say, after any step.
+    /// Judges the objects after any step.
     pub fn judge(&mut self) {
-        // An attempt may be proven not to have started. Where there is one only, all of them count as started.
+        // An attempt may be proven not to have started. With only one attempt, every released one counts as started.
         let several = self.terms.attempts > 1;
         let lies = |made: &Made| {
             let ran = if several { made.ran } else { made.released != 0 };

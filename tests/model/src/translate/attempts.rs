@@ -1,4 +1,4 @@
-//! The retry policy that an execution of the model has, and its attempts.
+//! The retry policy of an execution of the model, and its attempts.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::request::OwnerRead;
 use crate::view::View;
 
 impl Translation {
-    /// What was read of owners elsewhere, so long ago that it may be read again.
+    /// Returns what was read of owners that no watch delivers, long enough ago to be read again.
     pub(super) fn elsewhere(self, view: &View) -> Few<Elsewhere> {
         let next = NextAttempt { attempt: 2, of: 2, not_before: moment(61), ends_by: moment(50_000) };
         let found = |read: OwnerRead| match read {
@@ -36,7 +36,7 @@ impl Translation {
         known
     }
 
-    /// The second attempt is always due, and whatever has run is tried again.
+    /// The second attempt is always due, and follows whether or not anything ran.
     pub(super) fn retry(self, execution: Execution) -> Option<Box<Retry>> {
         if self.attempts < 2 || execution.phase.is_terminal() {
             return None;

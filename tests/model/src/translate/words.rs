@@ -1,4 +1,4 @@
-//! The numbers of the model, as the names, uids, versions and times of `core`, and back.
+//! Converts the numbers of the model to the names, uids, versions and times of `core`, and back.
 
 use wfe_core::Time;
 use wfe_core::execution::{ExecutionState, FailedState};
@@ -7,7 +7,7 @@ use wfe_core::reason::FailureReason;
 
 use crate::object::{Number, RunUid, Version};
 
-/// Uids are one digit, so that their order as text is their order as numbers.
+/// Uids have one digit. Their order as text is then their order as numbers.
 pub(super) const LAST_UID: u8 = 7;
 
 /// A failure whose backoff has passed.

@@ -13,7 +13,7 @@ use wfe_simulation::plan::Plan;
 use wfe_simulation::shrink::shrink;
 use wfe_simulation::world::{How, play};
 
-/// Plays the operator in a simulated cluster, and judges what it does.
+/// Plays the operator in a simulated cluster, and judges the result.
 #[derive(Debug, Parser)]
 enum Command {
     /// Play one plan.
@@ -29,7 +29,7 @@ enum Command {
         #[command(flatten)]
         which: Which,
     },
-    /// Look for a smaller plan that breaks the same, and print it.
+    /// Look for a smaller plan that breaks the same rule, and print it.
     Shrink {
         #[command(flatten)]
         which: Which,
@@ -38,14 +38,14 @@ enum Command {
     Seeds(Many),
 }
 
-/// Which plan.
+/// Which plan to play.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Which {
-    /// That of this seed.
+    /// The plan of this seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// That in this file.
+    /// The plan in this file.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 }
@@ -55,10 +55,10 @@ struct Many {
     /// How many seeds.
     #[arg(long)]
     count: u64,
-    /// The first of them.
+    /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
-    /// End at the first seed that is broken.
+    /// End at the first broken seed.
     #[arg(long)]
     first: bool,
     /// Print the hash of each seed's requests.
@@ -125,7 +125,7 @@ fn describe(outcome: &Outcome) -> String {
     )
 }
 
-/// What many seeds come to.
+/// The results of many seeds.
 #[derive(Default)]
 struct Sum {
     broken: BTreeMap<u64, Vec<String>>,

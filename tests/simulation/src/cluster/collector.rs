@@ -1,4 +1,4 @@
-//! The garbage collector, which deletes what has lost its owners, and the kubelet, which lets deleted pods go.
+//! The garbage collector, which deletes objects without remaining owners, and the kubelet, which ends deleted pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::hand::Hand;
 use super::stories::uid;
 use super::{delay, random_for};
 
-/// How long an object may stay after the last of its owners.
+/// How long an object may outlive the last of its owners.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a pod may take to end.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
@@ -22,16 +22,16 @@ const ENDED_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Collector {
     hand: Hand,
     seed: u64,
-    /// What is to be done, by time and in the order in which it came up.
+    /// The chores by time, and then in the order in which they arose.
     chores: BTreeMap<(Time, u64), Chore>,
     count: u64,
 }
 
 #[derive(Debug)]
 enum Chore {
-    /// Delete what has no owner.
+    /// Delete an object without owners.
     Collect(String),
-    /// Let a pod go.
+    /// Let a pod end.
     Remove(String),
 }
 
@@ -40,7 +40,7 @@ impl Collector {
         Self { hand, seed, chores: BTreeMap::new(), count: 0 }
     }
 
-    /// Notes what follows from a change.
+    /// Records the chores that follow from a change.
     pub(super) fn see(&mut self, seen: &Seen, objects: &Follower, now: Time) {
         let Some(is) = &seen.is else {
             let Some(was) = &seen.was else { return };
@@ -68,12 +68,12 @@ impl Collector {
         self.chores.insert((due, self.count), chore);
     }
 
-    /// Returns when there is something to do.
+    /// Returns the time of the next chore.
     pub(super) fn wake(&self) -> Option<Time> {
         self.chores.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Does what is due first.
+    /// Does the first chore that is due.
     pub(super) fn act(&mut self, objects: &Follower) -> Result<()> {
         match self.chores.pop_first() {
             Some((_, Chore::Collect(uid))) => match objects.get(&uid).filter(|object| is_garbage(object, objects)) {
@@ -89,7 +89,7 @@ impl Collector {
     }
 }
 
-/// Returns whether an object had owners, of which none is left.
+/// Returns whether an object had owners, none of which exists any more.
 fn is_garbage(object: &Value, objects: &Follower) -> bool {
     let mut owners = owners(object).peekable();
     owners.peek().is_some() && owners.all(|owner| objects.get(owner).is_none())

@@ -1,5 +1,5 @@
-//! How runs end that are stopped while they run: what Tekton wrote in the recorded stories of such runs, told of
-//! another run. Which words Tekton uses is in the fixtures alone.
+//! The ends of runs that are stopped while in progress. What Tekton wrote in the recorded stories of such runs is
+//! applied to another run. Only the fixtures contain Tekton's words.
 
 use serde_json::{Map, Value, json};
 use wfe_core::Time;
@@ -12,11 +12,11 @@ use super::stories::{Change, Story, StoryError, as_time, name_of, story, uid};
 pub(super) enum Stop {
     /// A user has asked for it in `spec.status`.
     Asked,
-    /// The time of `spec.timeouts.pipeline` is over.
+    /// The run has exceeded `spec.timeouts.pipeline`.
     TimedOut,
 }
 
-/// What was written to an object of a story after it was stopped, as patches of its spec and its status.
+/// What a story wrote to an object after the stop, as patches of its spec and its status.
 struct Closing<'a> {
     story: &'a Story,
     /// The name of the object.
@@ -25,15 +25,15 @@ struct Closing<'a> {
     status: Value,
 }
 
-/// Returns the patch of the spec by which a run stops one of its children; its status changes later.
+/// Returns the patch of the spec by which a run stops one of its children. The child's status changes later.
 pub(super) fn stopped_child(version: &str, stop: Stop, child: &Value) -> Result<Value, &'static StoryError> {
-    // No child run was recorded when it was stopped: it is cancelled in either case.
+    // No story stops a child run. A child run is therefore cancelled for either reason, like a run that a user cancels.
     let stop = if child["kind"] == "PipelineRun" { Stop::Asked } else { stop };
     let Some(closing) = closing(version, stop, child)? else { return Ok(Value::Null) };
     Ok(if closing.spec.is_null() { Value::Null } else { json!({"spec": closing.spec}) })
 }
 
-/// Returns the patch of the status with which a run ends, or one of its children.
+/// Returns the patch of the status that ends a run or one of its children.
 pub(super) fn ended(version: &str, stop: Stop, object: &Value, now: Time) -> Result<Value, &'static StoryError> {
     let Some(closing) = closing(version, stop, object)? else { return Ok(Value::Null) };
     let (recorded_pod, pod) = (closing.pod(), object["status"]["podName"].as_str().unwrap_or_default());
@@ -54,7 +54,7 @@ pub(super) fn ended(version: &str, stop: Stop, object: &Value, now: Time) -> Res
     Ok(json!({"status": status}))
 }
 
-/// Ends the steps of a TaskRun as the one step of the recorded one has ended.
+/// Ends the steps of a TaskRun like the only step of the recorded one.
 fn end_steps(task_run: &Value, status: &mut Value) {
     let recorded = status["steps"][0].take();
     let created = &task_run["metadata"]["creationTimestamp"];
@@ -75,7 +75,7 @@ fn end_steps(task_run: &Value, status: &mut Value) {
             Some(image) => ended["imageID"] = image.clone(),
             None => drop(ended.as_object_mut().map(|ended| ended.remove("imageID"))),
         }
-        // Tekton gives a step that waited the time at which its TaskRun was created.
+        // Tekton gives a waiting step the time at which its TaskRun was created.
         let started = step["running"].get("startedAt").unwrap_or(created);
         ended["terminated"]["startedAt"] = started.clone();
         ended
@@ -89,7 +89,7 @@ fn end_steps(task_run: &Value, status: &mut Value) {
     }
 }
 
-/// Finds how an object like this one has ended in the story of such a run.
+/// Finds how an object of this kind ended in the matching story.
 fn closing(version: &str, stop: Stop, object: &Value) -> Result<Option<Closing<'static>>, &'static StoryError> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = match (kind, stop) {
@@ -100,7 +100,7 @@ fn closing(version: &str, stop: Stop, object: &Value) -> Result<Option<Closing<'
         (_, Stop::TimedOut) => "timeout-of-run-after",
     };
     let Some(story) = story(version, name)? else { return Ok(None) };
-    // The status of a run that had none by then is the whole one.
+    // A run without a status gets the complete one.
     let from_the_begin = kind == "PipelineRun" && object["status"].get("startTime").is_none();
     let steps = if from_the_begin { &story.steps[..] } else { story.stopped() };
     let is_of_kind =

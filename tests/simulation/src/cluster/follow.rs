@@ -1,4 +1,4 @@
-//! Follows all objects of the server, and knows which are owned by which.
+//! Follows all objects of the server, and knows the objects that each one owns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::stories::uid;
 use crate::server::Server;
 
-/// Kinds that nobody owns and that own nothing, and of which there are many versions.
+/// Kinds without owners and dependents, which have many versions.
 const LEFT_OUT: [&str; 2] = ["Event", "Lease"];
 
 /// A change of one object.
@@ -18,12 +18,12 @@ pub(super) struct Seen {
     pub(super) is: Option<Arc<Value>>,
 }
 
-/// The objects of the server as they were when it was followed last.
+/// The objects of the server at the last call of `news`.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     revision: u64,
     objects: BTreeMap<String, Arc<Value>>,
-    /// The uids of what each object owns, whether that object exists or not.
+    /// The uids of each object's dependents, whether or not the object itself exists.
     owned: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -33,13 +33,13 @@ impl Follower {
         self.objects.get(uid)
     }
 
-    /// Returns what an object owns, by uid.
+    /// Returns the objects that an object owns, by uid.
     pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Arc<Value>> {
         self.owned.get(uid).into_iter().flatten().filter_map(|uid| self.objects.get(uid))
     }
 
-    /// Returns what changed since it was asked last, oldest first. After a compaction, or where the server has gone
-    /// back to an older state, each object is compared: several changes of one are then seen as one.
+    /// Returns the changes since the last call, oldest first. After a compaction, or if the server has returned to an
+    /// older state, all objects are compared: several changes of one object then appear as one.
     pub(super) fn news(&mut self, server: &Server) -> Vec<Seen> {
         let seen: Vec<Seen> = match server.changes_after(self.revision) {
             Some(changes) => changes.map(|change| Seen { was: change.was.clone(), is: change.is.clone() }).collect(),

@@ -1,4 +1,4 @@
-//! How the controllers of a cluster write: with requests straight to the server, at the time of their clock.
+//! How the controllers of a cluster write: they send requests straight to the server, at the time of their clock.
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -35,7 +35,7 @@ impl Hand {
         }
     }
 
-    /// Merges these changes into an object, and their `status` into its subresource. An object that is gone stays so.
+    /// Merges these changes into an object, and their `status` into its subresource. A deleted object is ignored.
     pub(super) fn merge(&self, object: &Value, changes: &Value) -> Result<()> {
         let path = self.path(object)?;
         let mut rest = changes.clone();
@@ -54,7 +54,7 @@ impl Hand {
         }
     }
 
-    /// Deletes the object with this uid, with the grace that it asks for or with this one.
+    /// Deletes the object with this uid, with this grace period or its own one.
     pub(super) fn delete(&self, object: &Value, grace_seconds: Option<u32>) -> Result<()> {
         let path = self.path(object)?;
         let mut options = json!({"preconditions": {"uid": object["metadata"]["uid"]}});
@@ -63,13 +63,13 @@ impl Hand {
         }
         let answer = self.send(Method::DELETE, &path, "application/json", &options)?;
         match answer.code {
-            // 409: another object has the name by now.
+            // 409: another object has the name now.
             200 | 404 | 409 => Ok(()),
             _ => unexpected(&Method::DELETE, &path, &answer),
         }
     }
 
-    /// Returns the path of an object, of which kind, namespace and name are read.
+    /// Returns the path of an object from its kind, namespace and name.
     fn path(&self, object: &Value) -> Result<String> {
         let found = self.api.look(|server| {
             let kind = server.kind_of(object)?;
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Hand {
     }
 }
 
-/// What became of an object that was to be created.
+/// The result of a create.
 #[derive(Debug)]
 pub(super) enum Created {
     Yes(Value),

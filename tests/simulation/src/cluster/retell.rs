@@ -1,5 +1,5 @@
-//! Retells what was recorded of one run as if it had happened to another: names, namespace, uids, times, and what the
-//! run says of its execution.
+//! Applies the recorded story of one run to another run: names, namespace, uids, times, and the run's data about its
+//! execution.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use wfe_core::Time;
 
 use super::stories::{Story, as_time, name_of, since_begin, uid};
 
-/// Labels and annotations with this prefix are copied from a run to what belongs to it.
+/// Labels and annotations with this prefix are copied from a run to its dependents.
 const OURS: &str = "kubernaut.ai/";
 
-/// Which texts stand for which others. All are replaced at once; where two begin at one place, the first counts.
+/// Texts and their replacements. All are replaced at once. If two begin at the same place, the first pair counts.
 #[derive(Debug, Default)]
 pub(super) struct Names(Vec<(String, String)>);
 
@@ -31,7 +31,7 @@ impl Names {
         let (mut renamed, mut rest) = (String::with_capacity(text.len()), text);
         loop {
             let found = self.0.iter().filter_map(|(old, new)| rest.find(old.as_str()).map(|at| (at, old, new)));
-            // The first of the smallest.
+            // `min_by_key` returns the first of several minima.
             let Some((at, old, new)) = found.min_by_key(|(at, ..)| *at) else { return renamed + rest };
             renamed = renamed + &rest[..at] + new;
             rest = &rest[at + old.len()..];
@@ -39,7 +39,7 @@ impl Names {
     }
 }
 
-/// Renders a time as Tekton does: whole seconds.
+/// Formats a time like Tekton, in whole seconds.
 pub(super) fn rendered(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -58,21 +58,21 @@ pub(super) fn change_texts(value: &mut Value, change: &mut impl FnMut(&str) -> O
     }
 }
 
-/// How one story is told of one run.
+/// How one story is applied to one run.
 #[derive(Debug)]
 pub(super) struct Retelling {
     names: Names,
     namespace: Value,
-    /// The time of the recorded begin.
+    /// The time at which the recorded story begins.
     pub(super) begun: Time,
-    /// What recorded times have become. A pause moves the begin, but no time that was told before.
+    /// The new value of each recorded time. A pause moves the begin, but changes no time that was already written.
     told: BTreeMap<TimeDelta, Time>,
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
 }
 
 impl Retelling {
-    /// Tells a story of this run, which is released now.
+    /// Applies a story to this run, which is released now.
     pub(super) fn new(story: &Story, run: &Value, now: Time) -> Self {
         let namespace = |run: &Value| run["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let (theirs, ours) = (namespace(&story.run), namespace(run));
@@ -92,23 +92,23 @@ impl Retelling {
         }
     }
 
-    /// Notes which uid a recorded object has got.
+    /// Records the real uid of a recorded object.
     pub(super) fn identify(&mut self, recorded: &str, real: &str) {
         self.names.0.retain(|(old, _)| old != recorded);
         self.names.0.push((recorded.to_owned(), real.to_owned()));
     }
 
-    /// Returns the uid that a recorded object has got.
+    /// Returns the real uid of a recorded object.
     pub(super) fn uid_of(&self, recorded: &str) -> Option<&str> {
         self.names.0.iter().find(|(old, _)| old == recorded).map(|(_, new)| new.as_str())
     }
 
-    /// Returns the name that stands for a recorded one.
+    /// Returns the new name for a recorded one.
     pub(super) fn rename(&self, name: &str) -> String {
         self.names.rename(name)
     }
 
-    /// Retells an object or a patch. What only a server sets is left out of its metadata.
+    /// Rewrites an object or a patch. Metadata that only a server sets is left out.
     pub(super) fn retell(&mut self, recorded: &Value) -> Value {
         let mut value = recorded.clone();
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,7 +1,7 @@
 //! The recorded stories: what Tekton wrote about a run, change by change, and when.
 //!
-//! They are the fixtures of `wfe-tekton`; the README.md there describes their format. Knows no server and no run of a
-//! simulation.
+//! They are the fixtures of `wfe-tekton`, whose README.md describes the format. This module knows neither a server nor
+//! the runs of a simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use chrono::{DateTime, TimeDelta};
 use serde_json::Value;
 use wfe_core::Time;
 
-/// The versions of Tekton that were recorded, newest first: the names of their folders.
+/// The recorded versions of Tekton, newest first: the names of their folders.
 pub const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
-/// What is between the stories of one bundle: the n-th run that an execution makes plays the n-th.
+/// Separates the stories in the name of a bundle: the n-th run of an execution plays the n-th story.
 pub const THEN: &str = ".then.";
 
 /// Where the fixtures are.
@@ -38,38 +38,38 @@ pub enum StoryError {
     /// A file or a folder cannot be read.
     #[error("{}: cannot be read", .path.display())]
     Unreadable {
-        /// Which one.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A line is not what the recorder writes.
+    /// A line does not have the recorder's format.
     #[error("{file}:{line}: unknown format, perhaps a fixture of another Tekton: {problem}")]
     Unknown {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
 
-/// The story of one run.
+/// The recorded story of one run.
 #[derive(Debug)]
 pub struct Story {
     /// The version of Tekton that wrote it.
     pub version: String,
-    /// What it is called, such as `success`.
+    /// The name of the story, such as `success`.
     pub name: String,
     /// The run as it was created.
     pub(super) run: Value,
-    /// What happened after that, in order.
+    /// The later changes, in order.
     pub(super) steps: Vec<Step>,
-    /// The pods that never got a node.
+    /// The pods that were never assigned to a node.
     pub(super) without_node: BTreeSet<String>,
-    /// Where somebody stops or deletes the run, which is not Tekton's to do: the index of that step.
+    /// The index of the step in which a user stops or deletes the run. Tekton does not do this.
     somebody: Option<usize>,
     completes: bool,
 }
@@ -77,7 +77,7 @@ pub struct Story {
 /// One recorded change.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// How long after the begin of the story.
+    /// The time since the begin of the story.
     pub(super) after: Duration,
     /// The `apiVersion` of the object.
     pub(super) version: &'static str,
@@ -120,7 +120,7 @@ pub fn playable(version: &str) -> Result<Vec<&'static str>, &'static StoryError>
 }
 
 impl Story {
-    /// Reads a story. `file` is what errors call it.
+    /// Reads a story. Errors name it by `file`.
     pub fn parse(version: &str, name: &str, file: &str, text: &str) -> Result<Self, StoryError> {
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
@@ -136,25 +136,25 @@ impl Story {
         Ok(Self { version, name, run, steps, without_node, somebody, completes })
     }
 
-    /// Returns whether its run ends though nobody stops or deletes it.
+    /// Returns whether the run ends without a user who stops or deletes it.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         self.completes && self.somebody.is_none()
     }
 
-    /// Returns what Tekton does while nobody stops or deletes the run.
+    /// Returns the changes that Tekton makes before a user stops or deletes the run.
     pub(super) fn undisturbed(&self) -> &[Step] {
         &self.steps[..self.somebody.unwrap_or(self.steps.len())]
     }
 
-    /// Returns how the story ends when the run is stopped: from the first change of a spec on.
+    /// Returns the end of the story of a stopped run, from the first change of a spec on.
     pub(super) fn stopped(&self) -> &[Step] {
         let is_first = |step: &Step| matches!(&step.change, Change::Changed(patch) if patch.get("spec").is_some());
         &self.steps[self.steps.iter().position(is_first).unwrap_or(self.steps.len())..]
     }
 }
 
-/// Returns whether a change of a run is somebody's act: its deletion, or a change of its spec.
+/// Returns whether a change of a run is the act of a user: its deletion, or a change of its spec.
 fn acts(change: &Change) -> bool {
     match change {
         Change::Deleted => true,
@@ -181,19 +181,19 @@ pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-/// Reads a text as a time, where it is one.
+/// Parses a text as a time, if it is one.
 pub(super) fn as_time(text: &str) -> Option<Time> {
-    // Most texts are none, and parsing costs more than this.
+    // Most texts are not times, and this check costs less than parsing.
     let may_be = text.len() >= 20 && text.as_bytes().get(10) == Some(&b'T');
     may_be.then(|| DateTime::parse_from_rfc3339(text).ok()).flatten().map(|time| time.to_utc())
 }
 
-/// Returns how long after the begin of its story a recorded time is.
+/// Returns the distance of a recorded time from the begin of its story.
 pub(super) fn since_begin(time: Time) -> TimeDelta {
     TimeDelta::milliseconds(time.timestamp_millis() - BEGIN * 1000)
 }
 
-/// A story as far as it is read.
+/// The part of a story that has been read.
 #[derive(Default)]
 struct Reader {
     run: Option<Value>,
@@ -262,14 +262,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives each step its time: the newest that it mentions. Watches of several kinds deliver side by side, so the
-    /// times of steps may go backwards by a second: they are held back.
+    /// Sets the time of each step to the newest time that it mentions. Watches of several kinds deliver concurrently,
+    /// so these times may go back by a second: such a step gets the time of the one before it.
     fn timed(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
         let mut now = TimeDelta::zero();
         for (index, step) in steps.iter_mut().enumerate() {
             let mut mentioned = self.mentions[index];
-            // A change of a spec mentions no time of its own. What follows from it is written within the same second.
+            // A change of a spec mentions no time. Its effects are written within the same second.
             if matches!(&step.change, Change::Changed(patch) if patch.get("spec").is_some()) {
                 mentioned = mentioned.max(self.mentions[index + 1..].iter().flatten().next().copied());
             }
@@ -280,9 +280,9 @@ impl Reader {
     }
 }
 
-/// Returns the newest time that an object or a patch mentions, since the begin of the story.
+/// Returns the newest time that an object or a patch mentions, relative to the begin of the story.
 fn newest(body: &Value) -> Option<TimeDelta> {
-    // The end of a grace period is in the future.
+    // `deletionTimestamp` is the end of the grace period, which is in the future.
     let meta = &body["metadata"];
     let grace = TimeDelta::seconds(meta["deletionGracePeriodSeconds"].as_i64().unwrap_or_default());
     let marked = meta["deletionTimestamp"].as_str().and_then(as_time).map(|until| since_begin(until) - grace);

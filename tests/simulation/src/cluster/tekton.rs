@@ -1,16 +1,19 @@
-//! Tekton's controller: begins a story for each run that is released, and plays it.
+//! Tekton's controller: it begins a story for each released run, and plays it.
 //!
-//! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any host that ends with
-//! `.test` will do. Any other bundle is missing from its registry, and all are while that is down. The run of
-//! `<story>.says.<what>` has a verdict as its result. With several stories, as in `<story>.then.<story>`, each further
-//! run of an execution, or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not
-//! played: from there on the run waits until somebody stops it.
+//! The bundle of the run names the story:
+//! - `registry.test/<version>/<story>:<tag>`, or with a digest. The host can be any that ends with `.test`.
+//! - Any other bundle does not exist, and none can be fetched while the registry is down.
+//! - The run of `<story>.says.<what>` has a verdict as its result.
+//! - With several stories, as in `<story>.then.<story>`, each further run of an execution, or of a schedule, plays the
+//!   next one.
 //!
-//! A run that is being deleted, and held by a finalizer, is reconciled no more: Tekton makes no task of it, stops none
-//! and never says that it is done. The tasks that are there go on by themselves.
+//! A recorded act of a person, such as a cancellation, is not played: from there on the run waits until it is stopped.
 //!
-//! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
-//! were stopped. A run whose bundle cannot be resolved has no time-out: Tekton looks at that later.
+//! Tekton no longer reconciles a run that is being deleted, but held by a finalizer. It creates none of its tasks,
+//! stops none and never reports its end. Existing tasks continue by themselves.
+//!
+//! A resolved run may be stopped by its `spec.status` or by its time-out. It then ends like the recorded runs that were
+//! stopped. A run whose bundle cannot be resolved has no time-out yet: Tekton checks that later.
 
 mod play;
 
@@ -29,13 +32,13 @@ use super::stories::{Story, THEN, VERSIONS, is_done, story, uid};
 use super::verdicts::{SAYS, verdict};
 use play::Play;
 
-/// The story of a run whose bundle names none.
+/// The story of a run whose bundle names no story.
 const MISSING: &str = "missing-bundle";
-/// The story of a run whose bundle cannot be fetched, and which hears so at once.
+/// The story of a run whose bundle cannot be fetched, and that fails at once.
 const UNREACHABLE: &str = "missing-bundle-repaired";
-/// What the hosts of registries end with that have stories.
+/// The suffix of registry hosts that have stories.
 const REGISTRIES: &str = ".test";
-/// How many digits the slot has in the name of a child.
+/// The number of digits of the slot in a child's name.
 const SLOT: usize = 10;
 
 /// Tekton's controller.
@@ -43,18 +46,18 @@ const SLOT: usize = 10;
 pub(super) struct Tekton {
     hand: Hand,
     seed: u64,
-    /// All runs that have no owner, as they were seen last.
+    /// The last seen state of all runs without an owner.
     runs: BTreeMap<String, Arc<Value>>,
     plays: BTreeMap<String, Play>,
-    /// How many runs of each execution have begun.
+    /// How many runs of each execution or schedule have begun.
     begun: BTreeMap<String, usize>,
-    /// Since when it is down.
+    /// Since when Tekton has been down.
     down: Option<Time>,
-    /// The registries that nothing can be fetched from.
+    /// The registries from which nothing can be fetched.
     registries_down: BTreeSet<String>,
-    /// Whether requests to stop a run are lost now.
+    /// Whether requests to stop a run are currently lost.
     loses_cancels: bool,
-    /// The runs of which such a request was lost, by the version that brought it.
+    /// The runs that lost such a request, with the version that contained it.
     lost: BTreeMap<String, String>,
 }
 
@@ -73,7 +76,7 @@ impl Tekton {
         }
     }
 
-    /// Takes in a change.
+    /// Processes a change.
     pub(super) fn see(&mut self, seen: &Seen, now: Time) -> Result<()> {
         let Some(object) = seen.is.as_ref().or(seen.was.as_ref()) else { return Ok(()) };
         if object["kind"] != "PipelineRun" || owners(object).next().is_some() {
@@ -102,13 +105,13 @@ impl Tekton {
         }
     }
 
-    /// Learns which registries are down, and whether requests are lost.
+    /// Sets which registries are down, and whether requests are lost.
     pub(super) fn learn(&mut self, weather: &Weather) {
         self.registries_down.clone_from(&weather.registries_down);
         self.loses_cancels = weather.cancels_are_lost;
     }
 
-    /// Stops Tekton, or starts it again: its stories go on where they were.
+    /// Stops Tekton, or starts it again. Its stories then continue.
     pub(super) fn turn(&mut self, is_down: bool, now: Time) -> Result<()> {
         match (self.down, is_down) {
             (None, true) => self.down = Some(now),
@@ -123,7 +126,7 @@ impl Tekton {
         Ok(())
     }
 
-    /// Begins the story of a run, or stops it, where the run asks for that.
+    /// Begins or stops the story of a run, if the run requires it.
     fn reconcile(&mut self, uid: &str, now: Time) -> Result<()> {
         let Some(run) = self.runs.get(uid).filter(|run| !is_leaving(run)) else { return Ok(()) };
         let asked = run["spec"]["status"].as_str().unwrap_or_default();
@@ -163,7 +166,7 @@ impl Tekton {
         Ok(())
     }
 
-    /// Returns when there is something to do.
+    /// Returns the time of the next step.
     pub(super) fn wake(&self) -> Option<Time> {
         if self.down.is_some() {
             return None;
@@ -171,7 +174,7 @@ impl Tekton {
         self.plays.iter().filter(|(uid, _)| !self.lost.contains_key(*uid)).filter_map(|(_, play)| play.wake()).min()
     }
 
-    /// Does what is due first.
+    /// Performs the first step that is due.
     pub(super) fn act(&mut self, objects: &Follower, now: Time) -> Result<()> {
         let lost = &self.lost;
         let heard = self.plays.iter_mut().filter(|(uid, _)| !lost.contains_key(*uid));
@@ -192,7 +195,7 @@ fn is_leaving(run: &Value) -> bool {
     run["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Returns for whom runs are counted: a schedule, by the name of its child, else an execution.
+/// Returns the owner for whom runs are counted: the schedule in the name of its child, or else the execution.
 fn whose(run: &Value) -> &str {
     let text = |key: &str| run["metadata"]["annotations"][key].as_str().unwrap_or_default();
     let is_slot = |slot: &str| slot.len() == SLOT && slot.bytes().all(|byte| byte.is_ascii_digit());
@@ -202,8 +205,8 @@ fn whose(run: &Value) -> &str {
     }
 }
 
-/// Returns the story that a run's bundle names, where so many runs of its execution have begun before, and the verdict
-/// that it has as its result.
+/// Returns the story that a run's bundle names after `before` earlier runs of its execution, and the verdict that the
+/// run has as its result.
 fn told_by(run: &Value, before: usize, down: &BTreeSet<String>) -> Result<(&'static Story, Option<&'static str>)> {
     let params = run["spec"]["pipelineRef"]["params"].as_array().map_or(&[][..], Vec::as_slice);
     let bundle = params.iter().find(|param| param["name"] == "bundle").and_then(|param| param["value"].as_str());

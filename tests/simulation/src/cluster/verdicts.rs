@@ -1,8 +1,8 @@
-//! What pipelines that analyse say: verdicts that can be used, and such as cannot.
+//! The results of pipelines that analyse: valid and invalid verdicts.
 
-/// What is between a story and the verdict that its run has as its result.
+/// Separates a story from the verdict that its run has as its result.
 pub const SAYS: &str = ".says.";
-/// The name of that result.
+/// The name of the result.
 pub(super) const RESULT: &str = "verdict";
 
 /// The verdicts by name.
@@ -23,7 +23,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     VERDICTS.iter().map(|(name, _)| *name)
 }
 
-/// Returns the verdict of a name.
+/// Returns the verdict with this name.
 pub(super) fn verdict(name: &str) -> Option<&'static str> {
     VERDICTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

@@ -1,4 +1,4 @@
-//! One request of a plan, in which names stand for what only an answer can bring.
+//! One request of a plan. Placeholders in it stand for values that only an answer contains.
 
 use anyhow::{Context as _, Result};
 use http::{Method, Request};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::names::Memory;
 
-/// A collection, or what of an object a request is about.
+/// The collection of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `workflowexecutions`.
@@ -69,13 +69,13 @@ impl Place {
     }
 }
 
-/// A request. In its query and body, `$uid`, `$version` and the like stand for what was answered before: see
-/// [`super::names`].
+/// A request. In its query and body, `$uid`, `$version` and similar placeholders stand for values of earlier answers:
+/// see [`super::names`].
 #[derive(Clone, Debug)]
 pub struct Call {
     method: Method,
     place: Place,
-    /// Empty for a collection; with `/status` for a status.
+    /// Empty for a collection; ends with `/status` for a status.
     name: String,
     query: String,
     media: &'static str,
@@ -102,32 +102,32 @@ impl Call {
         Self { query: query.to_owned(), ..Self::new(Method::GET, place, "", "", None) }
     }
 
-    /// Creates an object: apiVersion, kind and name are filled in where they are absent.
+    /// Creates an object. Missing values of apiVersion, kind and name are filled in.
     #[must_use]
     pub fn create(place: Place, name: &str, body: Value) -> Self {
         Self::new(Method::POST, place, "", "application/json", Some(named(place, name, body)))
     }
 
-    /// Replaces an object, or its status where the name ends with `/status`.
+    /// Replaces an object, or its status if the name ends with `/status`.
     #[must_use]
     pub fn put(place: Place, name: &str, body: Value) -> Self {
         let body = named(place, name.trim_end_matches("/status"), body);
         Self::new(Method::PUT, place, name, "application/json", Some(body))
     }
 
-    /// Merges into an object, or its status.
+    /// Sends a merge patch of an object, or of its status.
     #[must_use]
     pub fn merge(place: Place, name: &str, patch: Value) -> Self {
         Self::new(Method::PATCH, place, name, MERGE, Some(patch))
     }
 
-    /// Patches an object with operations.
+    /// Sends a JSON patch of an object.
     #[must_use]
     pub fn operations(place: Place, name: &str, operations: Value) -> Self {
         Self::new(Method::PATCH, place, name, JSON_PATCH, Some(operations))
     }
 
-    /// Deletes an object, with these options.
+    /// Deletes an object with these options.
     #[must_use]
     pub fn delete(place: Place, name: &str, options: Value) -> Self {
         Self::new(Method::DELETE, place, name, "application/json", Some(options).filter(|options| !options.is_null()))

@@ -1,8 +1,8 @@
-//! What only an answer can bring: how a request names it, and how it is renamed in what was answered.
+//! Values that only an answer contains: the placeholders for them in requests, and their new names in answers.
 //!
 //! | in a request | stands for |
 //! |---|---|
-//! | `$version:Kind/name` | the newest `resourceVersion` that was seen of this object |
+//! | `$version:Kind/name` | the newest `resourceVersion` of this object that was seen |
 //! | `$before:Kind/name` | the one before |
 //! | `$uid:Kind/name` | the newest uid that was seen under this name |
 //! | `$gone:Kind/name` | the uid before |
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// What is said where nothing was seen yet: a version that is never the newest, and a uid that nobody has.
+/// The defaults for values that were not seen yet: a version that is never the newest, and a uid that no object has.
 const NO_VERSION: &str = "1";
 const NO_UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// What was answered so far.
+/// The values of the answers so far.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     versions: HashMap<String, Vec<String>>,
@@ -28,12 +28,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Begins for a plan of this namespace.
+    /// Begins with a plan's namespace.
     pub(super) fn of(namespace: &str) -> Self {
         Self { namespace: namespace.to_owned(), ..Self::default() }
     }
 
-    /// Notes what an object says of itself.
+    /// Records the version and the uid of an object.
     pub(super) fn note(&mut self, object: &Value) {
         let meta = &object["metadata"];
         if let Some(token) = meta["continue"].as_str() {
@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Puts in what the names in a text stand for.
+    /// Fills in the placeholders of a text.
     pub(super) fn fill(&self, text: &str) -> String {
         if text == "$namespace" {
             return self.namespace.clone();
@@ -80,7 +80,8 @@ impl Memory {
         }
     }
 
-    /// Renames uids, versions and times of an object, and takes out what only a real server says and nobody reads.
+    /// Renames uids, versions and times of an object, and removes fields that only a real server sets and no client
+    /// here reads.
     pub(super) fn rename(&mut self, object: &Value) -> Value {
         let mut object = object.clone();
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
@@ -102,7 +103,7 @@ impl Memory {
             }
         }
         if kind == "Pod" {
-            // Its spec is full of defaults, and nobody here decides by them.
+            // A pod's spec is full of defaults, and no decision here uses it.
             let status = ["phase", "reason", "message"].map(|field| (field, object["status"][field].take()));
             let status: Value = status
                 .into_iter()
@@ -123,7 +124,7 @@ impl Memory {
     fn rename_list(&mut self, list: &Value, kind: &str) -> Value {
         let of = kind.trim_end_matches("List");
         let items = list["items"].as_array().into_iter().flatten().map(|item| {
-            // Items of the built-in kinds do not name it.
+            // Items of built-in kinds do not contain the kind.
             let mut item = item.clone();
             item["kind"] = json!(of);
             item["apiVersion"] = list["apiVersion"].clone();
@@ -142,10 +143,10 @@ impl Memory {
     }
 }
 
-/// Says what of a refusal the operator, or anybody else, can act on.
+/// Returns the parts of a refusal that the operator or another client can use.
 pub(super) fn refusal(code: u16, status: &Value) -> Value {
     let mut fields: Vec<&str> = Vec::new();
-    // Only what the schema of this project refuses is judged field by field.
+    // Only refusals by the schemas of this project are compared field by field.
     if status["details"]["kind"] == "WorkflowExecution" {
         let causes = status["details"]["causes"].as_array().into_iter().flatten();
         fields = causes.filter_map(|cause| cause["field"].as_str()).filter(|field| *field != "<nil>").collect();

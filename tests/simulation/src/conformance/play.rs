@@ -1,4 +1,4 @@
-//! Plays a plan on a server, whichever it is.
+//! Plays a plan on a real or a fake server.
 
 use std::time::Duration;
 
@@ -13,24 +13,25 @@ use serde_json::{Value, json};
 use super::names::{Memory, refusal};
 use super::{Call, Place, Plan};
 
-/// How long a watch may take to deliver what is there already.
+/// How long a watch may take to deliver what already exists.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// In the names of objects that are made last: when a watch delivers one, it has delivered all.
+/// Part of the names of the objects that are created last. A watch that delivers such an object has delivered all
+/// others.
 const LAST: &str = "zz-last";
 
-/// A request, and what was answered.
+/// A request and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The request.
     pub title: String,
-    /// The answer, with everything renamed that differs from server to server.
+    /// The answer. Everything that differs from server to server is renamed.
     pub said: Value,
 }
 
-/// Plays a plan, and then watches all that it has changed, with and without a selector.
+/// Plays a plan, and then watches everything that it has changed, with and without a selector.
 ///
 /// # Errors
-/// When a request gets no answer at all, or a watch ends early.
+/// When a request gets no answer, or a watch ends early.
 pub async fn play(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     let mut memory = Memory::of(&plan.namespace);
     let mut lines = Vec::new();
@@ -77,7 +78,7 @@ async fn ask(client: &Client, call: &Call, memory: &Memory) -> Result<(u16, Valu
     Ok((code, serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)))))
 }
 
-/// Makes an object after all others, which a watch delivers last. Returns its version.
+/// Creates an object after all others, which a watch delivers last. Returns its version.
 async fn last(client: &Client, place: Place, plan: &Plan, number: u32, labels: Value) -> Result<String> {
     let name = format!("{}-{LAST}-{number}", plan.namespace);
     let mut body = super::generate::valid(place);
@@ -89,7 +90,7 @@ async fn last(client: &Client, place: Place, plan: &Plan, number: u32, labels: V
     Ok(version.to_owned())
 }
 
-/// Returns what a watch delivers before the last object.
+/// Returns the events of a watch before the last object.
 async fn watch(
     client: &Client,
     place: Place,
@@ -117,7 +118,8 @@ async fn watch(
                 if version.is_none_or(|version: u64| version >= last) {
                     return Ok(events);
                 }
-                // Others work on namespaces beside this plan, and what ended an earlier watch says nothing.
+                // Other plans use other namespaces at the same time. The last object of an earlier watch is not part of
+                // the answer.
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 let is_of_plan =
                     || name.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
@@ -133,10 +135,10 @@ async fn watch(
         .with_context(|| format!("a watch of {place:?} ({selector}) is silent"))?
 }
 
-/// Makes the namespace of a plan.
+/// Creates the namespace of a plan.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub async fn prepare(client: &Client, plan: &Plan) -> Result<()> {
     let call = Call::create(Place::Namespaces, &plan.namespace, json!({}));
     let (code, body) = ask(client, &call, &Memory::of(&plan.namespace)).await?;

@@ -1,21 +1,21 @@
-//! Specs and statuses of schedules, as they are mostly right.
+//! Random specs and statuses of schedules, most of them valid.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::spoil::spoil;
 
-/// Returns the smallest spec that is allowed.
+/// Returns the smallest valid spec.
 pub(super) fn least_spec() -> Value {
     json!({"interval": "5m", "template": {"spec": super::status::least_spec()}})
 }
 
-/// Makes a spec, most often a good one.
+/// Makes a spec, which is usually valid.
 pub(super) fn spec(random: &mut Rng) -> Value {
     let mut spec = least_spec();
     if random.bool() {
         spec["template"]["spec"] = super::status::spec(random);
-        // What is a child's own is in no template.
+        // A template must not contain the fields that each child gets itself.
         for field in ["startBefore", "recoveryOf", "remediationRequestRef", "cancellation", "clearance"] {
             if random.u8(..8) != 0 {
                 spec["template"]["spec"].as_object_mut().map(|spec| spec.remove(field));
@@ -64,7 +64,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
     spec
 }
 
-/// Names of zones, right and wrong.
+/// Valid and invalid names of time zones.
 const ZONES: [&str; 8] =
     ["Europe/Berlin", "UTC", "America/New_York", "Asia/Kathmandu", "Mars/Olympus", "Local", "+02:00", "Europe Berlin"];
 
@@ -92,7 +92,7 @@ fn hint(next: &impl serde::Serialize) -> Value {
     json!({"nextRunAt": next, "expiresAt": "2026-01-02T04:00:00Z", "reason": "traffic is low"})
 }
 
-/// Makes what a person changes of a spec later.
+/// Makes a later change of a spec by a person.
 pub(super) fn later(random: &mut Rng) -> Value {
     let mut later = match random.u8(..8) {
         0 => json!({"suspend": random.choice([json!(true), json!(null), json!("yes")])}),
@@ -110,7 +110,7 @@ pub(super) fn later(random: &mut Rng) -> Value {
     later
 }
 
-/// Makes a status, most often a good one.
+/// Makes a status, which is usually valid.
 pub(super) fn status(random: &mut Rng) -> Value {
     let outcomes = ["Completed", "Failed", "Skipped", "Cancelled", "TooLate", "Deleted", "Refused", "Odd"];
     let mut status = json!({

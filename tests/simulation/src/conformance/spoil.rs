@@ -1,9 +1,9 @@
-//! Spoils a part of an object, as whoever writes one by hand might.
+//! Spoils a part of an object, like a mistake in a handwritten one.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// Changes one place of a value at random: takes it away, or puts something else there.
+/// Changes one random place of a value: removes it, or puts something else there.
 pub(super) fn spoil(random: &mut Rng, value: &mut Value) {
     let mut pointers = Vec::new();
     collect(value, "", &mut pointers);

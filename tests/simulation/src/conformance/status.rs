@@ -1,11 +1,11 @@
-//! Specs and statuses of executions, as they are mostly right.
+//! Random specs and statuses of executions, most of them valid.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::spoil::spoil;
 
-/// Returns the smallest spec that is allowed.
+/// Returns the smallest valid spec.
 pub(super) fn least_spec() -> Value {
     json!({
         "targetResource": "payment/deployment/api",
@@ -13,7 +13,7 @@ pub(super) fn least_spec() -> Value {
     })
 }
 
-/// Makes a spec, most often a good one.
+/// Makes a spec, which is usually valid.
 pub(super) fn spec(random: &mut Rng) -> Value {
     let mut spec = least_spec();
     let policies = [
@@ -50,7 +50,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
 
 const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:01:00.000Z"];
 
-/// Makes the attempts of an execution that waits for its second or runs one of the two, most often good ones.
+/// Makes the attempts, usually valid, of an execution that waits for its second attempt or runs one of the two.
 fn attempts(random: &mut Rng) -> (Value, u32) {
     let ended = json!({
         "attempt": 1, "pipelineRun": "wfe-1", "startTime": TIMES[0], "completionTime": TIMES[1],
@@ -77,7 +77,7 @@ fn attempts(random: &mut Rng) -> (Value, u32) {
     random.choice(told).unwrap_or_default()
 }
 
-/// Makes a status of some phase, most often a good one; whether it may follow what is there is another matter.
+/// Makes a status of a random phase, which is usually valid. It need not be a legal successor of the existing one.
 pub(super) fn status(random: &mut Rng) -> Value {
     let phase = random.choice(["Pending", "Running", "Running", "Completed", "Failed", "Skipped"]).unwrap_or_default();
     let time = random.choice(TIMES).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The table: a request after some others, and the code and the reason that both servers must answer.
+//! The table: a request after some others, with the code and the reason that both servers must answer.
 
 mod calls;
 mod rows;
@@ -6,20 +6,20 @@ mod schedules;
 
 use super::{Call, Plan};
 
-/// One row. Its requests are about objects that no other row uses.
+/// One row. No other row uses its objects.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it shows, as a sentence.
+    /// What the row shows, as a sentence.
     pub title: &'static str,
     /// The code of the answer to the last request.
     pub code: u16,
-    /// The reason of the refusal; empty where it is none.
+    /// The reason of the refusal; empty for a success.
     pub reason: &'static str,
     /// The requests.
     pub calls: Vec<Call>,
 }
 
-/// What a row is written as: the last argument makes its requests for an object of this name.
+/// The written form of a row. Its last element returns the requests for an object with this name.
 type Written = (u16, &'static str, &'static str, fn(&str) -> Vec<Call>);
 
 /// Returns all rows.
@@ -33,14 +33,14 @@ pub fn rows() -> Vec<Row> {
     rows.collect()
 }
 
-/// Returns the plan that plays all rows.
+/// Returns a plan that plays all rows.
 #[must_use]
 pub fn tabled() -> Plan {
     let calls = rows().into_iter().flat_map(|row| row.calls).collect();
     Plan { title: "the table".to_owned(), namespace: "conformance-table".to_owned(), calls }
 }
 
-/// Returns which rows were answered otherwise than they say; `said` is what [`super::play()`] brought of [`tabled`].
+/// Returns the rows whose answers are wrong; `said` is the result of [`super::play()`] with [`tabled`].
 #[must_use]
 pub fn wrong_rows(said: &[super::Line]) -> Vec<String> {
     let mut played = 0;

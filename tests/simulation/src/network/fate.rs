@@ -1,4 +1,4 @@
-//! What becomes of a request, by the plan.
+//! The fate of a request in the plan.
 
 use http::Method;
 use http::request::Parts;
@@ -7,19 +7,19 @@ use super::{is_about, refusal};
 use crate::plan::{Millis, Plan, Trouble};
 use crate::service::Answered;
 
-/// What becomes of a request.
+/// The fate of a request.
 pub(super) enum Fate {
-    /// It arrives, so many milliseconds late, perhaps twice; its answer may not.
+    /// It arrives, this many milliseconds late, perhaps twice. Its answer may be lost.
     Arrives { late: Millis, twice: bool, answer_lost: bool },
     /// It does not arrive.
     Lost,
-    /// It is answered with this, and changes nothing.
+    /// It gets this answer, and changes nothing.
     Refused(Box<Answered>),
 }
 
 const ARRIVES: Fate = Fate::Arrives { late: 0, twice: false, answer_lost: false };
 
-/// Finds the first fault of the plan that strikes a request, and returns its label with what becomes of the request.
+/// Finds the first fault of the plan that strikes a request, and returns its label with the fate of the request.
 pub(super) fn of(
     plan: &Plan,
     replica: u8,

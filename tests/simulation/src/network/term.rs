@@ -1,4 +1,4 @@
-//! For how long a replica may write, as the network sees it: its own writes of the Lease, and their answers.
+//! How long a replica may write, as the network sees it: from its own writes of the Lease, and their answers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,23 +11,23 @@ use serde_json::Value;
 
 use crate::plan::Millis;
 
-/// For how long a leader writes that cannot renew the Lease. It counts from when the last renewal was sent.
+/// How long a leader keeps writing that cannot renew the Lease. The time counts from the sending of the last renewal.
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The end of a replica's term, in milliseconds since the plan began; nothing, where it does not lead.
+/// The end of a replica's term, in milliseconds since the plan began. Zero if it does not lead.
 #[derive(Debug, Default)]
 pub(super) struct Term(AtomicU64);
 
-/// What a write of the Lease says.
+/// What a write of the Lease claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The replica leads.
     Holds,
-    /// It leads no more.
+    /// The replica no longer leads.
     Releases,
 }
 
-/// How a write came too late.
+/// By how much a write was too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
     Never,
@@ -35,7 +35,7 @@ pub(super) enum Late {
 }
 
 impl Term {
-    /// Notes that a claim which was sent at this time was answered.
+    /// Records the answer to a claim that was sent at this time.
     pub(super) fn take(&self, claim: Claim, sent: Millis) {
         let lasts = u64::try_from(RENEW_DEADLINE.as_millis()).unwrap_or(u64::MAX);
         let until = match claim {
@@ -45,12 +45,12 @@ impl Term {
         self.0.store(until, Ordering::Relaxed);
     }
 
-    /// Notes that the process does not lead.
+    /// Records that the process does not lead.
     pub(super) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Says of a request that is sent now whether it is a write that only a leader sends, and how late it is.
+    /// Returns how late a request is that is sent now, if only a leader may send it and the term is over.
     pub(super) fn is_over_for(&self, parts: &Parts, now: Millis) -> Option<Late> {
         if parts.method == Method::GET || is_of_lease(parts) {
             return None;
@@ -62,7 +62,7 @@ impl Term {
     }
 }
 
-/// Reads what a request claims of the Lease, where it writes it.
+/// Returns what a request claims about the Lease, if it writes the Lease.
 pub(super) fn claim(parts: &Parts, body: &Bytes) -> Option<Claim> {
     if parts.method == Method::GET || !is_of_lease(parts) {
         return None;

@@ -1,4 +1,4 @@
-//! What people do with schedules and their children.
+//! Deeds of people on schedules and their children.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use crate::cluster::stories::THEN;
 use crate::plan::{Deed, Hint, NAMESPACES, NewSchedule};
 use crate::service::FakeApi;
 
-/// What the names of executions end with that analyse why a child failed.
+/// The suffix in the names of executions that analyse a child's failure.
 const ANALYST: &str = "-triage";
 
-/// A person who attends to schedules.
+/// A person who manages schedules.
 pub(super) struct Schedules<'a> {
     pub(super) api: &'a FakeApi,
     pub(super) clock: &'a Clock,
@@ -21,7 +21,7 @@ pub(super) struct Schedules<'a> {
 }
 
 impl Schedules<'_> {
-    /// Does one thing. What is refused is left: people make mistakes.
+    /// Performs one deed. A refused request is ignored: people make mistakes.
     pub(super) fn act(&self, deed: &Deed) {
         let (namespace, name) = deed.object().split_once('/').unwrap_or_default();
         let path = format!("{}/{name}", schedules_in(namespace));
@@ -76,7 +76,7 @@ impl Schedules<'_> {
         self.ask(&Method::POST, &schedules_in(namespace), &object);
     }
 
-    /// Names the triage that the status shows, as who has read it does.
+    /// Resumes the triage in the schedule's status, like a person who has read it.
     fn resume(&self, path: &str) {
         let shown = self.api.ask(PERSON, &Method::GET, path, &Value::Null).body;
         let triage = &shown["status"]["triage"]["of"];
@@ -94,13 +94,13 @@ impl Schedules<'_> {
         json!({"nextRunAt": hint.after.map(later), "interval": hint.interval, "expiresAt": later(hint.lasts)})
     }
 
-    /// Asks something about the newest child of a schedule.
+    /// Sends a request for the newest child of a schedule.
     fn of_child(&self, namespace: &str, schedule: &str, method: &Method, body: &Value) {
         let children = self.api.all(&executions_in(namespace)).into_iter();
         let its = children.filter(|child| child["spec"]["remediationRequestRef"]["name"] == *schedule);
         let name = |child: &Value| child["metadata"]["name"].as_str().map(str::to_owned);
         let is_child = |name: &String| !name.ends_with(ANALYST);
-        // The names of children are in the order of their slots.
+        // The names of children sort in the order of their slots.
         if let Some(newest) = its.filter_map(|child| name(&child)).filter(is_child).max() {
             self.ask(method, &format!("{}/{newest}", executions_in(namespace)), body);
         }

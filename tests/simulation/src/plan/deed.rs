@@ -1,9 +1,9 @@
-//! What people and programs do to the objects of a cluster.
+//! Deeds of people and programs on the objects of a cluster.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What somebody does to an execution (`namespace/name`), or to the newest run that was made for it.
+/// A deed on an execution (`namespace/name`), on its newest run, or on a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Deed {
@@ -13,25 +13,25 @@ pub enum Deed {
     Delete(String),
     /// Cancels it.
     Cancel(String),
-    /// Clears its target, where it has failed.
+    /// Clears its target, if the execution has failed.
     Clear(String),
-    /// Changes something of it that concerns nobody.
+    /// Changes a part that no decision uses.
     Touch(String),
     /// Writes a status that no operator writes.
     Scribble(String),
-    /// Changes something of its run that concerns nobody.
+    /// Changes a part of its run that no decision uses.
     TouchRun(String),
-    /// Takes our label off its run.
+    /// Removes our label from its run.
     UnlabelRun(String),
-    /// Puts a finalizer on its run, which goes when all heals.
+    /// Adds a finalizer to its run, which is removed when everything heals.
     HoldRun(String),
     /// Asks Tekton to cancel its run.
     CancelRun(String),
     /// Deletes its run.
     DeleteRun(String),
-    /// The kubelet starts the containers of its run's pods, where they wait, before Tekton sees that.
+    /// The kubelet starts the waiting containers of its run's pods before Tekton sees it.
     StartPods(String),
-    /// Creates a run that looks like the next one of a target and is nobody's.
+    /// Creates a run that looks like the next one of a target, but belongs to no execution.
     ForgeRun(String),
     /// Creates a schedule.
     Schedule(NewSchedule),
@@ -41,7 +41,7 @@ pub enum Deed {
     Hint(Hint),
     /// Deletes a schedule.
     DeleteSchedule(String),
-    /// Takes everything out of the status of a schedule, as a restore without statuses does.
+    /// Clears the status of a schedule, like a restore without statuses.
     WipeSchedule(String),
     /// Deletes the newest child of a schedule.
     DeleteChild(String),
@@ -49,7 +49,7 @@ pub enum Deed {
     CancelChild(String),
     /// Clears the newest child of a schedule.
     ClearChild(String),
-    /// Ends what the triage has done that the status of a schedule names.
+    /// Resumes a schedule: ends the triage that its status names.
     Resume(String),
 }
 
@@ -59,16 +59,16 @@ pub enum Deed {
 pub struct NewSchedule {
     /// As `namespace/name`.
     pub name: String,
-    /// As `spec.template.spec.targetResource` has it.
+    /// The value of `spec.template.spec.targetResource`.
     pub target: String,
     /// `workflowId` of the template.
     pub workflow: String,
     /// The recorded story of its first child.
     pub story: String,
-    /// The stories of its later children, in order. The last of all goes on for those that are left.
+    /// The stories of its later children, in order. The last story is repeated for the remaining children.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
-    /// The host of the bundle; `registry.test`, where none is named.
+    /// The host of the bundle; `registry.test` if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The rest of the spec, such as `{"interval": "1m"}`.
@@ -91,13 +91,13 @@ pub struct Edit {
 pub struct Hint {
     /// As `namespace/name`.
     pub name: String,
-    /// `nextRunAt`, in seconds from then.
+    /// `nextRunAt`, in seconds from the deed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u32>,
     /// `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// `expiresAt`, in seconds from then.
+    /// `expiresAt`, in seconds from the deed.
     pub lasts: u32,
 }
 
@@ -107,13 +107,13 @@ pub struct Hint {
 pub struct Create {
     /// As `namespace/name`.
     pub name: String,
-    /// As `spec.targetResource` has it.
+    /// The value of `spec.targetResource`.
     pub target: String,
     /// `spec.workflowRef.workflowId`.
     pub workflow: String,
-    /// The recorded story that Tekton plays; where there is none of this name, the bundle is missing.
+    /// The recorded story that Tekton plays. If no story has this name, the bundle is missing.
     pub story: String,
-    /// The stories of its later attempts, in order. The last of all goes on for those that are left.
+    /// The stories of its later attempts, in order. The last story is repeated for the remaining attempts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
     /// `spec.retry`.
@@ -125,7 +125,7 @@ pub struct Create {
     /// `spec.recoveryOf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_of: Option<String>,
-    /// How many seconds after its creation `spec.startBefore` is.
+    /// `spec.startBefore`, in seconds after the creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<u32>,
     /// `spec.ttlSecondsAfterFinished`.
@@ -134,7 +134,7 @@ pub struct Create {
 }
 
 impl Deed {
-    /// Returns the execution or the schedule that it is about, as `namespace/name`.
+    /// Returns the execution or schedule of the deed, as `namespace/name`.
     #[must_use]
     pub fn object(&self) -> &str {
         match self {

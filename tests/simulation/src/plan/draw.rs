@@ -1,4 +1,4 @@
-//! Draws a plan from a seed: some targets, some rivals for each, some acts of people, and a few kinds of faults.
+//! Draws a plan from a seed: some targets, some rivals for each, some deeds of people, and a few kinds of faults.
 
 mod meetings;
 mod schedules;
@@ -12,28 +12,29 @@ use crate::cluster::stories::{VERSIONS, playable};
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
 
-/// How long people go on doing things.
+/// How long people keep acting.
 const LASTS: Millis = 15 * MINUTE;
 const TARGETS: [&str; 4] =
     ["payment/deployment/payment-api", "ops/statefulset/db", "node/worker-node-1", "payment/deployment/cart"];
 const WORKFLOWS: [&str; 3] = ["restart", "cleanup", "scale-out"];
-/// Stories that end before anything has run, as most failures that count do; each exists in all versions.
+/// Stories that end before anything has run, like most failures that count. Each exists in all versions.
 const BEFORE_ANYTHING_RAN: [&str; 4] = ["image-pull-first", "bad-graph", "unknown-task", "no-such-story"];
-/// Its pod never ends: the kubelet tries for ever to start the container, and Tekton fails the TaskRun and leaves the
-/// pod. The container would run as soon as what it lacks is there, so the next attempt waits for the end of the pod.
+/// A story whose pod never ends. Tekton fails the TaskRun and leaves the pod, and the kubelet keeps trying to start the
+/// container. The container would run as soon as nothing is missing, so the next attempt waits for the end of the pod.
 const DRAINS_FOR_EVER: &str = "container-config-error";
-/// The policy of an execution with such an attempt: tried again it waits up to its `maxDuration`, a day by default.
+/// The policy of an execution with such an attempt. The next attempt waits for up to `maxDuration`, which is a day by
+/// default.
 const BOUNDED: &str = r#"{"maxAttempts": 4, "initialDelay": "5s", "maxDuration": "2m", "retryWhen": "true"}"#;
-/// What is watched.
+/// The watched resources; empty for all.
 const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns", "pods", "namespaces"];
-/// One plan of so many has no faults: what a play costs is measured on those.
+/// One of this many plans has no faults. The cost of a play is measured on those.
 const CALM: u64 = 8;
 
-/// One plan of so many has schedules.
+/// One of this many plans has schedules.
 const SCHEDULING: u64 = 3;
-/// One plan of so many has executions with retry policies.
+/// One of this many plans has executions with retry policies.
 const RETRYING: u64 = 3;
-/// Policies: short and long waits, with and without what bounds them, conditions that say yes, no and nothing.
+/// Policies with short and long waits, with and without limits, and with conditions that are true, false or fail.
 const POLICIES: [&str; 10] = [
     "true",
     "2",
@@ -103,13 +104,13 @@ fn flags(chance: &mut Rng) -> Vec<String> {
     flags
 }
 
-/// Has executions created, often several for one target at once, and returns their names.
+/// Adds executions, often several for one target at once, and returns their names.
 fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(String, Millis)> {
     let stories = playable(&plan.tekton).unwrap_or_default(); // what is wrong with the fixtures is said when they are played
     let mut names: Vec<(String, Millis)> = Vec::new();
     for number in 0..chance.usize(4..22) {
         let at = match names.last() {
-            // A rival: at once, or within seconds.
+            // A rival at the same time, or within seconds.
             Some((_, before)) if chance.bool() => before + chance.u64(0..3) * chance.u64(0..2000),
             _ => chance.u64(0..LASTS),
         };
@@ -126,7 +127,7 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
             story: story.to_owned(),
             timeout: (chance.u8(0..8) == 0).then(|| "2s".to_owned()),
             recovery_of: names.last().filter(|_| chance.u8(0..6) == 0).and_then(|(before, _)| {
-                // The name of one in the same namespace.
+                // The name of an execution in the same namespace.
                 let (namespace, _) = name.split_once('/')?;
                 Some(before.strip_prefix(namespace)?.strip_prefix('/')?.to_owned())
             }),
@@ -140,7 +141,8 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
     names
 }
 
-/// Gives executions retry policies, and stories to their attempts. What is drawn for the rest of the plan is the same.
+/// Adds retry policies to executions, and stories to their attempts. The rest of the plan does not depend on these
+/// draws.
 fn retries(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(!seed);
     let stories = playable(&plan.tekton).unwrap_or_default();
@@ -167,7 +169,7 @@ fn retries(plan: &mut Plan, seed: u64) {
     }
 }
 
-/// Has people do what they do with executions and their runs, most of it soon after the creation.
+/// Adds deeds of people on executions and their runs, mostly soon after the creation.
 fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
     let deeds: [fn(String) -> Deed; 11] = [
         Deed::Delete,
@@ -189,7 +191,7 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
         let after = if chance.bool() { chance.u64(0..300) } else { chance.u64(0..2 * MINUTE) };
         let deed = chance.choice(deeds).unwrap_or(Deed::Touch)(name.clone());
         if matches!(deed, Deed::Delete(_)) && chance.bool() {
-            // Made again under its name.
+            // Recreated under its name.
             let again = plan.acts.iter().find_map(|act| match &act.what {
                 Deed::Create(create) if create.name == *name => Some(create.clone()),
                 _ => None,
@@ -199,7 +201,7 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
         }
         plan.acts.push(Act { at: created + after, what: deed });
     }
-    // A person attends to failures, later.
+    // Later a person handles failures.
     for (name, created) in names {
         if chance.u8(0..4) == 0 {
             plan.acts.push(Act { at: created + chance.u64(10 * SECOND..4 * MINUTE), what: Deed::Clear(name.clone()) });
@@ -213,14 +215,14 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
     }
 }
 
-/// Draws a few kinds of faults, each for some while.
+/// Draws a few kinds of faults, each for some time.
 fn faults(plan: &mut Plan, chance: &mut Rng) {
     for _ in 0..chance.usize(1..5) {
         let kind = chance.u8(0..18);
         for _ in 0..chance.usize(1..4) {
             let from = chance.u64(0..LASTS);
             let to = from + if chance.bool() { chance.u64(100..20 * SECOND) } else { chance.u64(SECOND..4 * MINUTE) };
-            // Long enough for a watch to be begun anew, and again.
+            // Long enough for a watch to be restarted twice.
             let to = if kind == 9 && chance.bool() { from + 20 * MINUTE } else { to };
             let replica = if chance.u8(0..3) > 0 { Some(chance.u8(0..plan.replicas)) } else { None };
             let percent = [5, 20, 50, 100][chance.usize(0..4)];
@@ -233,7 +235,7 @@ fn faults(plan: &mut Plan, chance: &mut Rng) {
                 4 => Trouble::Refused {
                     percent,
                     code: [429, 500, 503, 504][chance.usize(0..4)],
-                    // All, or reads alone: what is written then rests on nothing that can be read.
+                    // All verbs, or only reads: the operator then cannot confirm facts before its writes.
                     verb: if chance.bool() { "get".to_owned() } else { String::new() },
                     resource: String::new(),
                 },

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::cause::Cause;
 use super::kind::Kind;
 
-/// An answer that is complete: anything but a watch.
+/// A complete answer: anything except a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The HTTP status code.
     pub code: u16,
-    /// The body, as JSON; a string where the server answers with plain text.
+    /// The body as JSON, or a string if the server answers with plain text.
     pub body: Value,
 }
 
@@ -53,7 +53,7 @@ fn details(kind: &Kind, name: &str) -> Value {
     details
 }
 
-/// The path leads nowhere: a kind that is not installed.
+/// An unknown path: the kind is not installed.
 pub(super) fn page_not_found() -> Answer {
     Answer { code: 404, body: json!("404 page not found\n") }
 }
@@ -76,7 +76,7 @@ pub(super) fn conflict(kind: &Kind, name: &str, why: &str) -> Answer {
     status(409, "Conflict", &message, details(kind, name))
 }
 
-/// The version that a write names is not the newest one.
+/// The version in a write is not the newest one.
 pub(super) fn outdated(kind: &Kind, name: &str) -> Answer {
     conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
 }
@@ -103,7 +103,7 @@ pub(super) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Answer {
     status(422, "Invalid", &format!("{full} \"{name}\" is invalid: {said}"), details)
 }
 
-/// An update that names no version, of a kind that wants one. It names the resource in place of the kind.
+/// An update without a version, of a kind that requires one. The message names the resource in place of the kind.
 pub(super) fn no_version(kind: &Kind, name: &str) -> Answer {
     let message = "Invalid value: 0: must be specified for an update";
     let mut answer = invalid(kind, name, &[Cause::new("FieldValueInvalid", "metadata.resourceVersion", message)]);
@@ -111,7 +111,7 @@ pub(super) fn no_version(kind: &Kind, name: &str) -> Answer {
     answer
 }
 
-/// A patch that cannot be carried out, such as one whose test fails.
+/// A patch that cannot be applied, for example because its test fails.
 pub(super) fn unprocessable(why: &str) -> Answer {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     status(422, "Invalid", &message, json!({}))
@@ -121,7 +121,7 @@ pub(super) fn bad_request(why: &str) -> Answer {
     status(400, "BadRequest", why, Value::Null)
 }
 
-/// An error that the real server did not expect: it names no reason.
+/// An internal error of the real server, which has no reason.
 pub(super) fn internal_error(why: &str) -> Answer {
     status(500, "", why, Value::Null)
 }
@@ -143,7 +143,7 @@ pub(super) fn unsupported_media_type(media: &str) -> Answer {
     status(415, "UnsupportedMediaType", &message, json!({}))
 }
 
-/// What a deletion that is over answers.
+/// The answer to a deletion that is complete.
 pub(super) fn deleted(kind: &Kind, name: &str, uid: &str) -> Answer {
     let mut details = details(kind, name);
     details["uid"] = json!(uid);

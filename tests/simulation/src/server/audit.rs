@@ -1,4 +1,4 @@
-//! The audit log: what was asked, by whom, and how it was answered, as the log of a real API server has it.
+//! The audit log: the requests, their users and answers, as in the log of a real API server.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -9,38 +9,38 @@ use super::answer::Answer;
 use super::target::{Part, Query, Target};
 use super::{Reply, Server};
 
-/// The header that names the user, as the front proxy of a real API server uses it.
+/// The header with the user's name, as the front proxy of a real API server sends it.
 pub const USER: &str = "x-remote-user";
 
 /// One finished request.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Such as `create` or `patch`.
+    /// The verb, such as `create` or `patch`.
     pub verb: &'static str,
-    /// The user who sent the request: the header [`USER`].
+    /// The user of the request: the header [`USER`].
     pub user: String,
     /// API group; empty for the core.
     pub group: String,
-    /// Plural, such as `pipelineruns`.
+    /// The plural, such as `pipelineruns`.
     pub resource: String,
-    /// Such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub subresource: &'static str,
-    /// Namespace; empty where there is none.
+    /// Namespace; empty if there is none.
     pub namespace: String,
-    /// Name; empty where the object alone has it.
+    /// Name; empty if only the object in the body has it.
     pub name: String,
     /// HTTP status of the answer.
     pub code: u16,
-    /// What was sent with a write; null with a read.
+    /// The body of a write; null for a read.
     pub request: Value,
-    /// What was answered to a write; null with a read.
+    /// The answer to a write; null for a read.
     pub response: Value,
-    /// When it was asked.
+    /// When the request was received.
     pub at: Time,
 }
 
 impl Server {
-    /// Returns the audit log; empty where none is kept.
+    /// Returns the audit log; empty if it is not kept.
     #[must_use]
     pub fn audit_log(&self) -> &[Entry] {
         self.audit_log.as_deref().unwrap_or_default()

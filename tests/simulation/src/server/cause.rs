@@ -3,11 +3,11 @@
 /// One reason why an object is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
-    /// Such as `FieldValueInvalid`.
+    /// The reason, such as `FieldValueInvalid`.
     pub(super) reason: String,
-    /// Of which field.
+    /// The field.
     pub(super) field: String,
-    /// In words.
+    /// The description.
     pub(super) message: String,
 }
 

@@ -12,10 +12,10 @@ use super::metadata::{finalizers, text, timestamp};
 use super::store::Key;
 use super::target::{Query, Target};
 
-/// How long a pod has that does not say how long.
+/// The grace period of a pod that does not set one.
 const GRACE_SECONDS: i64 = 30;
 
-/// What is to become of an object's dependents. Nobody here sees to it, but the finalizers that ask for it are kept.
+/// What happens to an object's dependents. The server does not act on it, but keeps the finalizers that request it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
     Background,
@@ -24,7 +24,7 @@ enum Propagation {
 }
 
 impl Propagation {
-    /// All finalizers that stand for one.
+    /// All finalizers that request a propagation.
     const FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 
     fn finalizer(self) -> Option<&'static str> {
@@ -36,7 +36,7 @@ impl Propagation {
     }
 }
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Debug, Default)]
 struct Options {
     uid: Option<String>,
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// Deletes an object, or marks it where a finalizer holds it.
+    /// Deletes an object, or marks it if it has a finalizer.
     fn delete_at_once(
         &mut self,
         target: &Target,
@@ -109,7 +109,7 @@ impl Server {
         }
         if finalizers(&new).is_empty() {
             if !finalizers(old).is_empty() && options.version.is_some() {
-                // The real one compares with a version that it has lost by then.
+                // The real server then compares with a version that it has already lost.
                 return Err(conflict(kind, name, "Precondition failed: resourceVersion"));
             }
             let answer = deleted(kind, name, text(old, "uid"));
@@ -124,7 +124,7 @@ impl Server {
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
     }
 
-    /// Deletes a pod: it is marked first, also where it has no time left.
+    /// Deletes a pod. It is marked first, even without a grace period.
     fn delete_with_grace(
         &mut self,
         target: &Target,
@@ -139,7 +139,7 @@ impl Server {
             if left == 0 {
                 return self.delete_without_time(target, name, old, options);
             }
-            // It may be told to hurry, and nothing else.
+            // Only the grace period can still be shortened.
             let Some(asked) = options.grace.filter(|asked| *asked < left) else { return Ok(Answer::ok(new)) };
             new["metadata"]["deletionGracePeriodSeconds"] = json!(asked);
             new["metadata"]["deletionTimestamp"] = timestamp(now + TimeDelta::seconds(asked));
@@ -157,7 +157,7 @@ impl Server {
         Ok(Answer::ok(marked))
     }
 
-    /// Deletes a pod that only its finalizers hold, where the propagation takes them away.
+    /// Deletes a pod whose grace period is zero, if the propagation removes its finalizers.
     fn delete_without_time(
         &mut self,
         target: &Target,
@@ -176,20 +176,20 @@ impl Server {
             return Ok(Answer::ok(Value::clone(&self.store.put(&target.key(name), new))));
         }
         if options.version.is_some() {
-            // As above.
+            // As in `delete_at_once`.
             return Err(conflict(self.kind(target), name, "Precondition failed: resourceVersion"));
         }
         self.remove(&target.key(name), &mut last);
         Ok(Answer::ok(last))
     }
 
-    /// Removes a pod, and gives what is answered the version of that.
+    /// Removes a pod, and sets the version of the answer to that of the removal.
     fn remove(&mut self, key: &Key, last: &mut Value) {
         self.store.remove(key);
         last["metadata"]["resourceVersion"] = json!(self.store.revision().to_string());
     }
 
-    /// Begins to delete a namespace. Who would empty it and let it go is not part of the server.
+    /// Begins to delete a namespace. The controller that empties and releases it is not part of the server.
     fn terminate(&mut self, target: &Target, name: &str, old: &Value, options: &Options, now: Time) -> Answer {
         if !text(old, "deletionTimestamp").is_empty() {
             return Answer::ok(old.clone());
@@ -214,7 +214,7 @@ fn mark(object: &mut Value, now: Time, grace: i64) {
     meta["deletionGracePeriodSeconds"] = json!(grace);
 }
 
-/// Puts in the finalizer that asks for this propagation, and takes out the others.
+/// Adds the finalizer for this propagation, and removes the others.
 fn propagate(object: &mut Value, propagation: Propagation) {
     let wanted = propagation.finalizer();
     let mut all = finalizers(object).to_vec();
@@ -234,7 +234,7 @@ fn propagate(object: &mut Value, propagation: Propagation) {
     }
 }
 
-/// Returns how long a pod has to end: nothing where no node has it, or where it is over.
+/// Returns the grace period of a pod: zero if it has no node, or if it has ended.
 fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     let over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if over || pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {

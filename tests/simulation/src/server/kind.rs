@@ -1,4 +1,4 @@
-//! The kinds that the server knows, and in which of its rules they differ.
+//! The kinds that the server knows, and their differences.
 
 use std::sync::LazyLock;
 
@@ -13,31 +13,31 @@ pub struct Kind {
     pub group: String,
     /// API version.
     pub version: String,
-    /// Such as `Pod`.
+    /// The kind, such as `Pod`.
     pub kind: String,
-    /// Such as `pods`.
+    /// The plural, such as `pods`.
     pub plural: String,
-    /// Whether objects live in namespaces.
+    /// Whether objects are in namespaces.
     pub namespaced: bool,
     pub(super) traits: Traits,
-    /// What objects may look like; anything goes where there is none.
+    /// The schema of the objects; without one, everything is allowed.
     pub(super) schema: Option<Schema>,
 }
 
-/// In which rules kinds differ.
+/// The rules in which kinds differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
-    /// Defined by a CRD: an update must name a version, and only a change outside of metadata and status moves
+    /// Defined by a CRD: an update must name a version, and only a change outside of metadata and status increases
     /// `metadata.generation`.
     pub(super) custom: bool,
-    /// The status is a subresource, which a write to the object does not change.
+    /// The status is a subresource. A write to the object does not change it.
     pub(super) status: bool,
-    /// What is special about the kind.
+    /// The special rules of the kind.
     pub(super) special: Special,
 }
 
 impl Traits {
-    /// Returns whether a PUT of an object that is not there creates it.
+    /// Returns whether a PUT creates a missing object.
     pub(super) fn is_created_by_update(self) -> bool {
         matches!(self.special, Special::Lease | Special::Event)
     }
@@ -48,13 +48,13 @@ impl Traits {
     }
 }
 
-/// Kinds with rules of their own.
+/// Kinds with special rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     None,
-    /// Has finalizers in its spec, and stays when deleted until they are gone, which nobody here does.
+    /// Has finalizers in its spec, and stays after its deletion until they are gone. The server never removes them.
     Namespace,
-    /// Is deleted gracefully where a node has it.
+    /// Is deleted with a grace period if it is on a node.
     Pod,
     Lease,
     Event,
@@ -69,25 +69,25 @@ impl Kind {
         Self { group, version, kind, plural, namespaced: true, traits, schema: None }
     }
 
-    /// Returns `apiVersion` of its objects.
+    /// Returns the `apiVersion` of its objects.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Returns the plural with the group, as messages name it.
+    /// Returns the plural with the group, as in messages.
     pub(super) fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
-/// Returns all kinds. They are read once: to compile the rules of a CRD takes longer than most plans.
+/// Returns all kinds. They are read only once: compiling the rules of a CRD takes longer than most plans.
 pub(super) fn kinds() -> &'static [Kind] {
     static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(read);
     &KINDS
 }
 
-/// Reads all kinds: those of this project from their generated CRDs, and those of others that the operator uses.
+/// Reads all kinds: our own from their generated CRDs, and the other kinds that the operator uses.
 fn read() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = wfe_api::crds().iter().flat_map(of_crd).collect();
     for (version, kind, plural) in

@@ -1,4 +1,4 @@
-//! What holds for the metadata of every kind: names, labels, finalizers, and what only the server may set.
+//! Rules for the metadata of every kind: names, labels, finalizers, and fields that only the server may set.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::answer::{Answer, bad_request};
 use super::cause::Cause;
 use super::kind::{Kind, Special};
 
-/// The fields that are kept; all others are dropped, among them `managedFields`, which nobody here reads.
+/// The fields that are kept. All others are dropped, including `managedFields`, which no client here reads.
 const FIELDS: [&str; 13] = [
     "name",
     "generateName",
@@ -27,10 +27,10 @@ const FIELDS: [&str; 13] = [
     "ownerReferences",
     "finalizers",
 ];
-/// Keys and values of all annotations together, in bytes: the limit of kube-apiserver.
+/// The limit of kube-apiserver for the size of all annotations together, in bytes, keys and values.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// A pattern of this file, which compiles.
+/// Compiles a pattern of this file. All of them are valid.
 fn pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
@@ -44,12 +44,12 @@ fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Renders a time as the server does in metadata: whole seconds.
+/// Formats a time as in metadata: whole seconds.
 pub(super) fn timestamp(now: Time) -> Value {
     Value::String(now.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-/// Returns a field of the metadata as text; empty where it is absent.
+/// Returns a field of the metadata as text, or an empty text.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
@@ -59,7 +59,7 @@ pub(super) fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Takes in the metadata of a request: what is unknown or says nothing is dropped.
+/// Cleans the metadata of a request: unknown and empty fields are dropped.
 pub(super) fn tidy(object: &mut Value) -> Result<(), Answer> {
     let meta = object.get_mut("metadata").map(Value::take).unwrap_or_default();
     let Value::Object(mut meta) = meta else {
@@ -90,7 +90,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Says what is wrong with the metadata of an object that is about to be written.
+/// Reports invalid metadata of an object before its write.
 pub(super) fn check(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     let name = text(object, "name");
     if name.is_empty() {
@@ -132,7 +132,7 @@ pub(super) fn check(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a key is a qualified name: a word of at most 63 characters, with or without a subdomain before it.
+/// Returns whether a key is a qualified name: a word of at most 63 characters, optionally after a subdomain.
 fn is_qualified(key: &str) -> bool {
     let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
     word.len() <= 63

@@ -1,4 +1,4 @@
-//! A structural schema, read from a CRD: what is dropped, what is refused.
+//! A structural schema, read from a CRD: which fields are dropped, and which are refused.
 
 mod rules;
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 use self::rules::Rule;
 use super::cause::Cause;
 
-/// With one of these the rules are not asked: what they read may not be there, or be something else.
+/// With one of these causes no rule is evaluated: the fields that it reads may be missing or have another type.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
 
-/// A node of a schema, with all below it.
+/// A node of a schema with everything below it.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) form: Form,
@@ -31,12 +31,12 @@ pub(super) struct Schema {
     multiple: Option<f64>,
     preserve: bool,
     nullable: bool,
-    /// The keys that make an item of a list unique.
+    /// The fields that identify an item of a list.
     keys: Vec<String>,
     pub(super) rules: Vec<Rule>,
 }
 
-/// What a value is.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     #[default]
@@ -64,7 +64,7 @@ impl<T: PartialOrd> Range<T> {
 }
 
 impl Schema {
-    /// Reads the schema of a CRD's version.
+    /// Reads the schema from a version of a CRD.
     pub(super) fn read(schema: &Value) -> Self {
         let text = |key: &str| schema[key].as_str().unwrap_or_default();
         let count = |key: &str| schema[key].as_u64();
@@ -106,7 +106,7 @@ impl Schema {
         }
     }
 
-    /// Drops what the schema does not know, and nulls where it allows none. Metadata is not its business.
+    /// Drops unknown fields, and nulls where the schema does not allow them. Metadata is left unchanged.
     pub(super) fn prune(&self, object: &mut Value) {
         self.prune_below(object, true);
     }
@@ -136,8 +136,7 @@ impl Schema {
         }
     }
 
-    /// Says what the schema, and then its rules, do not allow. Rules are asked only of what they can be sure to
-    /// understand.
+    /// Reports violations of the schema, and then of its rules. Rules are evaluated only if the types are right.
     pub(super) fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         let before = causes.len();
         self.check_below(object, "", causes);
@@ -221,14 +220,14 @@ impl Schema {
         }
     }
 
-    /// Returns whether a list with keys holds what it held, in any order. For the real server it has not changed then,
-    /// and a rule that does not compare is not asked again.
+    /// Returns whether a list with keys has the same items in any order. The real server considers it unchanged, and
+    /// evaluates a rule again only if it compares.
     pub(super) fn is_reordered(&self, old: &Value, new: &Value) -> bool {
         let (Some(old), Some(new)) = (old.as_array(), new.as_array()) else { return false };
         !self.keys.is_empty() && old.len() == new.len() && new.iter().all(|item| old.contains(item))
     }
 
-    /// Returns a list with keys in the order of those: two of them are equal whatever their order.
+    /// Returns a list with keys sorted by them: the order then does not affect equality.
     pub(super) fn in_order<'a>(&self, value: &'a Value) -> Cow<'a, Value> {
         let Some(items) = value.as_array().filter(|_| !self.keys.is_empty()) else { return Cow::Borrowed(value) };
         let mut items = items.clone();
@@ -236,9 +235,9 @@ impl Schema {
         Cow::Owned(Value::Array(items))
     }
 
-    /// Returns whether the real server can say who manages which field of an object. It cannot where a type is wrong,
-    /// as of a spec in the write of a status, which ignores specs. Then it drops `managedFields`, for ever, and that
-    /// changes the object.
+    /// Returns whether the real server can track the managers of all fields of an object. It cannot if a type is wrong,
+    /// even in a part that the write ignores, such as the spec in a write of a status. It then drops `managedFields`
+    /// for ever, which changes the object.
     pub(super) fn is_typed(&self, value: &Value) -> bool {
         match (self.form, value) {
             (Form::Any, _) | (_, Value::Null) => true,
@@ -257,7 +256,7 @@ impl Schema {
         }
     }
 
-    /// Returns whether an item of a list with keys has them.
+    /// Returns whether an item of a list with keys contains them.
     pub(super) fn has_key(&self, item: &Value) -> bool {
         !self.keys.is_empty() && self.keys.iter().all(|key| item.get(key).is_some())
     }
@@ -273,7 +272,7 @@ impl Schema {
             Form::Object => value.is_object(),
             Form::Array => value.is_array(),
             Form::Text => value.is_string(),
-            // The real server takes a list for a text that has a format.
+            // For texts with a format the real server also accepts a list.
             Form::Moment => value.is_string() || value.is_array(),
             Form::Int32 | Form::Int64 => value.is_i64() || value.is_u64(),
             Form::Number => value.is_number(),
@@ -282,7 +281,7 @@ impl Schema {
     }
 }
 
-/// A number that its format does not hold. The real server says so of the status as a whole, or of no field at all.
+/// A number that its format cannot hold. The real server reports it for the status as a whole, or for no field.
 fn not_of_format(path: &str) -> Cause {
     let field = if path.starts_with(".status") { "status" } else { "<nil>" };
     Cause::new("FieldValueInvalid", field, "Invalid value: the format does not hold it")

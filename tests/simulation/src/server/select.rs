@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::answer::{Answer, bad_request};
 use super::target::Query;
 
-/// Which objects of a collection are meant.
+/// Which objects of a collection are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,

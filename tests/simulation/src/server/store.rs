@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wfe_core::Time;
 
-/// How many changes the log holds before the oldest are compacted: some hundred megabytes at the most, and many times
-/// what the longest watch of the operator falls behind.
+/// How many changes the log holds before the oldest are compacted. This needs some hundred megabytes at most, and is
+/// many times the longest lag of the operator's watches.
 const MAX_CHANGES: usize = 200_000;
 
-/// Where an object is: its kind, as an index, and `namespace/name`, in the order in which etcd keeps keys.
+/// The position of an object: the index of its kind, and `namespace/name`, in the order of etcd's keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) kind: usize,
@@ -26,14 +26,14 @@ impl Key {
 /// One change of one object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Its revision: the `resourceVersion` that it gave the object.
+    /// Its revision, which is also the new `resourceVersion` of the object.
     pub revision: u64,
     pub(super) key: Key,
-    /// What was there before.
+    /// The object before.
     pub was: Option<Arc<Value>>,
-    /// What is there since; absent when it was deleted.
+    /// The object after the change; absent if it was deleted.
     pub is: Option<Arc<Value>>,
-    /// When it was made.
+    /// When the change was made.
     pub at: Time,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     log: VecDeque<Change>,
     revision: u64,
-    /// The log holds what came after this revision.
+    /// The log holds the changes after this revision.
     compacted: u64,
-    /// All changes, compacted or not, where they are kept.
+    /// All changes, compacted or not, if they are kept.
     archive: Option<Vec<Change>>,
     /// The time of the request that is being answered.
     pub(super) now: Time,
@@ -54,7 +54,7 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(seed: u64) -> Self {
-        // A real etcd has never revision 0 either, which means "any" in requests.
+        // A real etcd has no revision 0 either: it means "any" in requests.
         Self {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
@@ -101,7 +101,7 @@ impl Store {
         self.objects.get(key)
     }
 
-    /// Returns all objects of a kind as they were at a revision that is not compacted.
+    /// Returns all objects of a kind at a revision that is not compacted.
     pub(super) fn all_at(&self, kind: usize, revision: u64) -> BTreeMap<&str, Arc<Value>> {
         let first = Key { kind, path: String::new() };
         let now = self.objects.range(first..).take_while(|(key, _)| key.kind == kind);
@@ -119,7 +119,7 @@ impl Store {
         all
     }
 
-    /// Writes an object under a new revision, and returns it with that.
+    /// Writes an object at a new revision, and returns it with that revision.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Arc<Value> {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
@@ -154,7 +154,7 @@ impl Store {
         self.compacted = self.compacted.max(revision);
     }
 
-    /// Makes up a uid, of version 4 as the real ones.
+    /// Generates a uid of version 4, like a real one.
     pub(super) fn uid(&mut self) -> String {
         let hex = format!("{:032x}", self.random.u128(..));
         format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])

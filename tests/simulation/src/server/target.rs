@@ -1,9 +1,9 @@
-//! Which objects a request is about: the path and the query of its URL.
+//! The objects that a request addresses, from the path and the query of its URL.
 
 use super::kind::Kind;
 use super::store::Key;
 
-/// What of an object a request is about.
+/// The part of an object that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Object,
@@ -12,12 +12,12 @@ pub(super) enum Part {
     Missing,
 }
 
-/// The object, or the collection, that a request is about.
+/// The object or collection that a request addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// Index into the server's kinds.
     pub(super) kind: usize,
-    /// Absent for objects without namespace, and for collections over all namespaces.
+    /// Absent for cluster-scoped objects, and for collections over all namespaces.
     pub(super) namespace: Option<String>,
     /// Absent for a collection.
     pub(super) name: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads a path; `None` where it leads nowhere.
+    /// Parses a path; `None` if it is unknown.
     pub(super) fn parse(kinds: &[Kind], path: &str) -> Option<Self> {
         let segments: Vec<String> = path.trim_start_matches('/').split('/').map(decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -74,7 +74,7 @@ impl Query {
         )
     }
 
-    /// Returns a parameter that is there and not empty.
+    /// Returns a parameter that exists and is not empty.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
@@ -88,7 +88,7 @@ impl Query {
     }
 }
 
-/// Takes the percent signs out of a part of a URL.
+/// Decodes percent escapes in a part of a URL.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! Watches: what was changed after a revision, bookmarks, and the end.
+//! Watches: the changes after a revision, bookmarks, and the end.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -10,38 +10,38 @@ use super::select::Selector;
 use super::store::Change;
 use super::target::{Query, Target};
 
-/// How long a watch lasts that does not say how long: half of what kube-apiserver takes at the least.
+/// How long a watch without a time-out lasts: half of kube-apiserver's minimum.
 const DEFAULT_SECONDS: u64 = 900;
-/// The longest watch: a day is more than any clock of a test goes on.
+/// The longest watch: longer than a test's clock runs.
 const MAX_SECONDS: u64 = 86_400;
-/// How often the real server sends a bookmark to those who ask for it.
+/// How often the real server sends a bookmark to a watch that asks for them.
 const BOOKMARK_EVERY: TimeDelta = TimeDelta::seconds(60);
 
-/// One watch: what it selects, and how far it has come.
+/// One watch: its selection and its progress.
 #[derive(Clone, Debug)]
 pub struct Watch {
     target: Target,
     selector: Selector,
-    /// What was delivered up to here.
+    /// Changes up to this revision were delivered.
     revision: u64,
-    /// All that exists is to be delivered first.
+    /// All existing objects are to be delivered first.
     initial: bool,
     bookmarks: bool,
     next_bookmark: Time,
     until: Time,
     over: bool,
-    /// How often the CRD had been changed when it began.
+    /// How often the CRD had been changed when the watch began.
     crd_changes: u64,
 }
 
 impl Watch {
-    /// Returns when there is something to do though nothing was changed: a bookmark, or the end.
+    /// Returns when the watch is due even without a change: for a bookmark, or its end.
     #[must_use]
     pub fn wake(&self) -> Time {
         if self.bookmarks { self.next_bookmark.min(self.until) } else { self.until }
     }
 
-    /// Returns whether it has ended.
+    /// Returns whether the watch has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
@@ -67,7 +67,7 @@ impl Server {
         })
     }
 
-    /// Returns what a watch has to deliver by now, in order; after it has ended, nothing.
+    /// Returns the events that are due by now, in order. After the end there are none.
     pub fn events(&self, watch: &mut Watch, now: Time) -> Vec<Value> {
         if watch.over {
             return Vec::new();
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-/// Returns what a watch that selects so delivers of a change. An object that is no longer selected is as good as
+/// Returns the event of a change for a watch with this selector. An object that is no longer selected counts as
 /// deleted.
 fn event(selector: &Selector, change: &Change) -> Option<Value> {
     let was = change.was.as_deref().filter(|was| selector.selects(was));

@@ -1,4 +1,4 @@
-//! Creating and replacing objects: what the server sets, what it keeps, and what it refuses.
+//! Creating and replacing objects: what the server sets, keeps and refuses.
 
 use serde_json::{Value, json};
 use wfe_core::Time;
@@ -14,7 +14,7 @@ use super::metadata::{check, finalizers, text, tidy, timestamp};
 use super::store::Key;
 use super::target::{Part, Target};
 
-/// The label that every namespace has, whatever is written.
+/// The label that every namespace gets, whatever a write contains.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Server {
@@ -60,7 +60,7 @@ impl Server {
         Ok(Answer::created(Value::clone(&self.store.put(&key, object))))
     }
 
-    /// Replaces an object (PUT), of some kinds also one that is not there.
+    /// Replaces an object (PUT). For some kinds it also creates a missing one.
     pub(super) fn replace(
         &mut self,
         target: &Target,
@@ -97,8 +97,8 @@ impl Server {
         self.update(target, name, &old, body)
     }
 
-    /// Writes what a request has made of an object. A write that changes nothing makes no version, unless it takes the
-    /// object's `managedFields` away.
+    /// Writes the result of a request. Without a change there is no new version, unless the write removes the object's
+    /// `managedFields`.
     pub(super) fn update(
         &mut self,
         target: &Target,
@@ -132,7 +132,7 @@ impl Server {
         }
         let key = target.key(name);
         if is_let_go(old, &new) {
-            // Watches deliver what was stored last, with its finalizer.
+            // Watches deliver the last stored state, with the finalizer.
             self.store.remove(&key);
             return Ok(Answer::ok(new));
         }
@@ -143,12 +143,12 @@ impl Server {
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
     }
 
-    /// Drops what the schema does not know, and refuses what it does not allow.
+    /// Drops unknown fields, and refuses violations of the schema.
     fn settle(&self, target: &Target, new: &mut Value, old: Option<&Value>, causes: Vec<Cause>) -> Result<(), Answer> {
         let (kind, mut causes) = (self.kind(target), causes);
         if let Some(schema) = &kind.schema {
             schema.prune(new);
-            // Another CRD has other rules, and nothing here relies on them.
+            // The other CRD would have other rules, and nothing here relies on them.
             if self.drops_of(target.kind) {
                 super::crd::drop(new, &self.dropped);
             } else {
@@ -159,12 +159,12 @@ impl Server {
         if causes.is_empty() { Ok(()) } else { Err(invalid(kind, text(new, "name"), &causes)) }
     }
 
-    /// Takes in the object of a request.
+    /// Checks and cleans the object of a request.
     pub(super) fn decode(&self, target: &Target, object: &mut Value) -> Result<(), Answer> {
         let kind = self.kind(target);
         let said = |field: &str| object[field].as_str().unwrap_or_default();
         if said("kind") != kind.kind || said("apiVersion") != kind.api_version() {
-            // The kinds of CRDs must be named; others are taken for what the path says.
+            // Objects of custom kinds must name their kind. For others the path is enough.
             let silent = said("kind").is_empty() && said("apiVersion").is_empty();
             if kind.traits.custom || !silent {
                 return Err(bad_request("the kind and the version of the object do not match the path"));
@@ -201,7 +201,7 @@ impl Server {
     }
 }
 
-/// Sets what a new object of a kind begins with.
+/// Sets the initial fields of a new object.
 fn begin(kind: &Kind, object: &mut Value) {
     let name = text(object, "name").to_owned();
     if kind.traits.status
@@ -226,7 +226,7 @@ fn begin(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Keeps of an object what this write may not change.
+/// Restores the fields that this write may not change.
 fn keep(kind: &Kind, part: Part, old: &Value, new: &mut Value) {
     let spared = |new: &mut Value, field: &str| match old.get(field) {
         Some(value) => new[field] = value.clone(),
@@ -262,13 +262,13 @@ fn keep(kind: &Kind, part: Part, old: &Value, new: &mut Value) {
             None => drop(meta.as_object_mut().map(|meta| meta.remove(field))),
         }
     }
-    // `null` would be a field of its own.
+    // A field with the value `null` would still exist.
     if meta["uid"].is_null() {
         meta.as_object_mut().map(|meta| meta.remove("uid"));
     }
 }
 
-/// Returns whether the types of all fields in a request are those of the schema, also of fields that the write ignores.
+/// Returns whether all fields in a request have the types of the schema, including the fields that the write ignores.
 fn is_typed(kind: &Kind, object: &Value) -> bool {
     kind.schema.as_ref().is_none_or(|schema| {
         let mut object = object.clone();
@@ -286,14 +286,14 @@ fn same_but_for_metadata(old: &Value, new: &Value, status_apart: bool) -> bool {
     rest(old) == rest(new)
 }
 
-/// Returns whether the last finalizer of an object that is being deleted is gone.
+/// Returns whether a write removes the last finalizer of an object that is being deleted.
 fn is_let_go(old: &Value, new: &Value) -> bool {
     !text(old, "deletionTimestamp").is_empty()
         && old["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds == 0)
         && finalizers(new).is_empty()
 }
 
-/// Says what is wrong with an object by the rules of its kind that no schema here holds.
+/// Reports violations of a kind's rules that no schema here contains.
 fn special(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     if kind.traits.special == Special::Lease
         && object["spec"]["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0)

@@ -1,4 +1,4 @@
-//! Keeps a replica running, but when the plan kills or stops it.
+//! Keeps a replica running, except when the plan kills or stops it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,15 +32,15 @@ pub(super) fn instance(replica: u8) -> String {
 
 /// What ends the run of a replica.
 enum Next {
-    /// The play is over.
+    /// The play has ended.
     Over,
-    /// A part of it has ended by itself.
+    /// A part of the replica has ended by itself.
     Failed(anyhow::Error),
     /// The plan kills or stops it.
     Struck,
 }
 
-/// Keeps one replica running, but when the plan kills or stops it.
+/// Keeps one replica running, except when the plan kills or stops it.
 pub(super) struct Supervisor {
     pub(super) replica: u8,
     pub(super) plan: Arc<Plan>,
@@ -103,7 +103,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops a replica in order, as a signal would.
+    /// Stops a replica gracefully, as a signal would.
     async fn stop(&self, replica: Replica) {
         if let Err(error) = replica.stop().await {
             self.record.broken(format!("replica {} has not stopped well: {error:#}", self.replica));

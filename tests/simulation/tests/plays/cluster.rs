@@ -1,4 +1,4 @@
-//! What a cluster does by itself: Tekton plays what was recorded of it, garbage is collected, and pods end.
+//! What a cluster does by itself: Tekton plays its recorded stories, garbage is collected, and pods end.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test says what went wrong by panicking
 

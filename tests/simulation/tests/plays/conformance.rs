@@ -1,6 +1,7 @@
-//! The plans on the fake alone: the table says what must be answered, and the same plan brings the same.
+//! The plans on the fake server alone: it gives the answers of the table, and the same plan always gets the same
+//! answers.
 //!
-//! `tests/cluster/conformance.rs` plays them on the real API server too.
+//! `tests/cluster/conformance.rs` also plays them on the real API server.
 
 #![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 
@@ -12,7 +13,7 @@ use kube::client::Body;
 use wfe_simulation::conformance::{Plan, difference, generated, play, prepare, rows, tabled, wrong_rows};
 use wfe_simulation::service::FakeApi;
 
-/// A server whose clock goes on by a second with each request.
+/// A server whose clock advances by a second with each request.
 fn fake() -> FakeApi {
     let ticks = AtomicI64::new(0);
     FakeApi::new(1, move || DateTime::UNIX_EPOCH + TimeDelta::seconds(ticks.fetch_add(1, Ordering::Relaxed)))
@@ -37,7 +38,7 @@ async fn the_same_plan_brings_the_same_answers() {
         let plan = generated(seed, 500);
         let (first, second) = (played(&plan).await, played(&plan).await);
         assert!(first == second, "{:?}", difference(&plan, &first, &second));
-        // A plan of which all is refused, or nothing, would say little.
+        // A plan whose requests are all refused, or all accepted, would prove little.
         for code in [200, 201, 404, 409, 422] {
             let count = first.iter().filter(|line| line.said["code"] == code).count();
             assert!(count >= 10, "seed {seed}: {count} answers with {code}");

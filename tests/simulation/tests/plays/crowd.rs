@@ -1,5 +1,5 @@
-//! A crowd of one namespace on a few targets (section 17): beside others it sends no more requests than the places
-//! of one namespace let it, and single executions of another namespace do not wait for it.
+//! A crowd of executions of one namespace on a few targets (section 17). While other namespaces have work, it sends no
+//! more requests than the places of one namespace allow. Single executions of another namespace do not wait for it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -11,20 +11,20 @@ use wfe_simulation::world::{How, play};
 /// How many targets the crowd has, and how many rivals ask for each.
 const TARGETS: usize = 12;
 const RIVALS: usize = 30;
-/// When the other namespace begins to create single executions: the operator has been leading for a while.
+/// When the other namespace begins to create single executions. The operator has been leading for a while by then.
 const BEGIN: Millis = 20_000;
-/// How many there are, one every so often.
+/// How many single executions are created, at regular intervals.
 const SINGLES: u64 = 10;
 const EVERY: Millis = 40;
-/// When the crowd is created: another namespace has asked by then.
+/// When the crowd is created. The other namespace already has work by then.
 const CROWD: Millis = BEGIN + 100;
-/// How many places a crowd has beside others at the most, as answers here take anything from two milliseconds to 22
-/// (`pace.rs` of the operator begins with so many, and finds no reason for more).
+/// The most places of a crowd while others have work. Answers here take from two to 22 milliseconds. The operator's
+/// `pace.rs` begins with this many places, and finds no reason to add more.
 const PLACES: usize = 4;
-/// No place is used more often than once in the two milliseconds that a request and its answer take at least.
+/// A request and its answer take at least two milliseconds, so no place is used twice within them.
 const WINDOW: Millis = 24;
 const MOST: usize = PLACES * 12;
-/// A new execution has its run within so many milliseconds: its delivery and each of its requests take 35 at the most.
+/// A new execution has its run within this many milliseconds. Its delivery and each of its requests take 35 at most.
 const WITHIN: Millis = 150;
 
 fn create(at: Millis, name: String, target: String) -> Act {

@@ -1,5 +1,5 @@
-//! A day of a schedule whose workflow is malformed (section 12): how often it runs, with the wait that doubles
-//! after each failure. Without it, each slot would make a run. `docs/schedules.md` has the numbers.
+//! A day of a schedule whose workflow is malformed (section 12): how often it runs, when the wait doubles after each
+//! failure. Without that wait each slot would have a run. `docs/schedules.md` has the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -10,8 +10,8 @@ use wfe_simulation::world::{How, play};
 const SECOND: u64 = 1000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
 
-/// Plays a schedule with this interval for so long, and returns how many executions it has made. An execution of
-/// somebody else has the same target at half time.
+/// Plays a schedule with this interval for this long, and returns how many executions it has made. After half the time
+/// another client creates an execution on the same target.
 fn runs(interval: u64, lasts: u64) -> usize {
     let name = "ops/tick".to_owned();
     let schedule = NewSchedule {
@@ -50,7 +50,7 @@ fn runs(interval: u64, lasts: u64) -> usize {
     outcome.lines.iter().filter(made).count()
 }
 
-/// Of 720 slots in an hour. The whole days, with 17,280 slots and 1,440, are played with `WFE_TEST_ALL=1`.
+/// 26 of the 720 slots in an hour. `WFE_TEST_ALL=1` plays whole days, with 17,280 and 1,440 slots.
 #[test]
 fn a_malformed_workflow_runs_less_and_less_often() {
     assert_eq!(runs(5, DAY / 24), 26);

@@ -1,5 +1,5 @@
-//! A triage by a pipeline, and a kill between every two writes that are made for it (section 13.2): however far it
-//! had come, one execution analyses, its verdict is applied once, and the schedule goes on when a person resumes.
+//! A triage by a pipeline, with a kill between every two of its writes (section 13.2). At whatever point the kill
+//! comes, one execution analyses, its verdict is applied once, and the schedule continues when a person resumes it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -9,14 +9,14 @@ use wfe_simulation::world::{How, play};
 
 /// The story without a kill.
 const SCENARIO: &str = "tests/scenarios/an-analyst-that-pauses-holds-its-schedule-until-a-person-resumes.json";
-/// For how long the operator is down.
+/// How long the operator is down.
 const DOWN: Millis = 20_000;
 
 fn plan() -> Plan {
     Plan::read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(SCENARIO)).unwrap()
 }
 
-/// Plays a plan, and checks what must be so whatever was killed.
+/// Plays a plan, and checks what must hold after any kill.
 fn played(plan: &Plan, what: &str) -> Outcome {
     let outcome = play(plan, How { lines: true }).unwrap();
     assert!(outcome.violations.is_empty(), "{what}: {:#?}", outcome.violations);
@@ -28,7 +28,7 @@ fn played(plan: &Plan, what: &str) -> Outcome {
     outcome
 }
 
-/// When which write was sent, from the evidence to the end of the pause.
+/// Returns the writes and their times, from the evidence to the end of the pause.
 fn writes(outcome: &Outcome) -> Vec<(Millis, String)> {
     let all = outcome.lines.iter().filter_map(|line| {
         let mut words = line.splitn(5, ' ');
@@ -48,7 +48,7 @@ fn a_triage_goes_on_wherever_the_operator_was_killed() {
     let writes = writes(&played(&plan, "no kill"));
     assert!(writes.len() > 6, "{writes:#?}");
     for (number, (sent, write)) in writes.iter().enumerate() {
-        // Before it arrives, and when it has been done and answered.
+        // Before the write arrives, and after it was executed and answered.
         for from in [*sent, sent + 100] {
             let mut killed = plan.clone();
             killed.faults.push(Fault { from, to: from + DOWN, replica: None, what: Trouble::Crash });

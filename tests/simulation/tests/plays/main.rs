@@ -1,7 +1,7 @@
-//! Plays of the whole operator in virtual time, in one program: so they share the processors, and are linked once.
-//! `WFE_TEST_ALL=1` plays the long ones, too.
+//! Plays of the whole operator in virtual time. One program has all of them: they share the processors, and are linked
+//! once. `WFE_TEST_ALL=1` also plays the long ones.
 
-// All of it is test code, so that a helper may panic as a test does.
+// The whole file is test code: clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 mod cluster;
@@ -15,12 +15,12 @@ mod scenarios;
 mod seeds;
 mod watches;
 
-/// Returns whether the long variants are asked for.
+/// Returns whether the long variants are requested.
 fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some()
 }
 
-/// Hands out the numbers below a limit to all processors.
+/// Distributes the numbers below a limit over all processors.
 fn on_all_processors(numbers: usize, work: impl Fn(usize) + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -1,5 +1,5 @@
-//! A registry that is down while many schedules of it have slots (section 13.5): how often they run, and how soon
-//! all run again, with circuits and without. `docs/testing-records.md` has the numbers.
+//! A registry is down while many schedules that use it have slots (section 13.5). The tests show how often the
+//! schedules run, and how soon all run again, with and without circuits. `docs/testing-records.md` has the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -11,26 +11,26 @@ use wfe_simulation::world::{How, play};
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
-/// All schedules are there after a minute, and have run once or twice when the registry goes down.
+/// All schedules exist after a minute, and have run once or twice when the registry goes down.
 const DOWN_FROM: Millis = 3 * MINUTE;
 const WITHOUT_CIRCUITS: [&str; 2] = ["--outage-targets=0", "--breaker-threshold=0"];
 
-/// What an outage has cost.
+/// The cost of an outage.
 #[derive(Debug)]
 struct Cost {
-    /// How many executions were made while the registry was down.
+    /// How many executions were created while the registry was down.
     runs: usize,
-    /// How many of them later than a minute after it went down: with circuits, the probes.
+    /// How many of them were created more than a minute after the begin. With circuits these are the probes.
     later: usize,
-    /// How long after its end the first of each schedule had completed, for the last of them. None where one had not by
-    /// the end of the play.
+    /// How long after the outage the last schedule had its first success. None if a schedule had none by the end of the
+    /// play.
     recovered_after: Option<Millis>,
-    /// How many executions were made within one second after its end, at the most.
+    /// The most executions that were created within one second after the outage.
     at_once: usize,
 }
 
-/// Plays an outage of so many minutes with so many schedules of one minute, and goes on for so long after it. The
-/// schedules are of these namespaces in turn.
+/// Plays an outage of `minutes` with this many schedules that run once a minute, and continues for `after`. The
+/// schedules are in these namespaces in turn.
 fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
     let in_turn: Vec<_> = namespaces.iter().cycle().take(schedules.try_into().unwrap()).collect();
     let schedule = |number: u64| NewSchedule {
@@ -59,7 +59,7 @@ fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: 
     cost(&outcome.lines, schedules, to)
 }
 
-/// Reads from the requests what an outage has cost that ended at a time.
+/// Reads the cost of an outage that ended at this time from the requests.
 fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
     let mut made = Vec::new();
     let mut recovered: BTreeMap<String, Millis> = BTreeMap::new();
@@ -90,9 +90,9 @@ fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
     }
 }
 
-/// Ten minutes and forty schedules: each fails once, in the first minute, and waits for two by its own backoff. The
-/// circuit is probed after 2, 4 and 8 minutes; what comes next is after 16, six minutes after the end. Without circuits
-/// each fails after 0, 2 and 6 minutes.
+/// Ten minutes and forty schedules: each fails once, in the first minute, and backs off for two minutes. The circuit is
+/// probed after 2, 4 and 8 minutes. The next probe is after 16 minutes, six minutes after the outage. Without circuits
+/// each schedule fails after 0, 2 and 6 minutes.
 #[test]
 fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
     let tenants = [&NAMESPACES[..], &["ops"]];
@@ -123,7 +123,7 @@ fn an_outage_of_an_hour_costs_each_a_failure_and_eight_probes() {
     assert_eq!((with.runs, with.later), (208, 8), "{with:?}");
     assert!(with.recovered_after.is_some_and(|it| it <= 8 * MINUTE), "{with:?}");
     assert!(with.at_once <= 16, "they go on one after the other: {with:?}");
-    // Until all have recovered it would be another half hour, by their own backoff, and thousands of executions.
+    // Their own backoff would delay the recovery of all by another half hour, with thousands of executions.
     let without = outage(&["ops"], 200, 60, 0, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
     assert!(without.runs > 900, "{without:?}");

@@ -1,4 +1,4 @@
-//! Plans as files: what is wrong with one is said with its place, and a plan survives being written and read.
+//! Plans as files: an error names its place, and a plan is unchanged after it was written and read.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 

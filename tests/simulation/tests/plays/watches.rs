@@ -1,4 +1,4 @@
-//! Watches on virtual time: changes, bookmarks, the end, and what compaction does to lists and watches.
+//! Watches in virtual time: changes, bookmarks, the end, and the effect of compaction on lists and watches.
 
 #![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use wfe_simulation::service::FakeApi;
 
-/// A server whose time is that of tokio, with a namespace in it.
+/// A server whose time is tokio's, with a namespace.
 async fn furnished() -> (FakeApi, Client) {
     let begun = Instant::now();
     let api = FakeApi::new(1, move || DateTime::UNIX_EPOCH + begun.elapsed());
@@ -86,7 +86,7 @@ async fn kubes_watcher_follows_the_fake_across_a_compaction() {
     let mut events = watcher::watcher(config_maps, watcher::Config::default().timeout(20)).boxed();
     let mut told = Vec::new();
     for (number, name) in ["second", "third"].into_iter().enumerate() {
-        // What it has to tell comes first; then it waits for what is made here.
+        // The watcher first reports what exists, and then waits for the object that the test creates.
         while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(5), events.next()).await {
             told.extend(match event {
                 Ok(Event::InitApply(object) | Event::Apply(object)) => object.metadata.name,

@@ -1,4 +1,4 @@
-//! Prints the README of the Helm chart: how it is installed, and its values with their defaults and meanings.
+//! Prints the README of the Helm chart: how to install it, and its values with their defaults and meanings.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use wfe_testkit::manifests;
 /// Prints the README of the chart as Markdown.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The values.yaml of the chart: what stands in the comment above a key is its meaning.
+    /// The values.yaml of the chart. The comment above a key is its meaning.
     values: PathBuf,
 }
 
@@ -41,12 +41,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns a row for each key with a comment. What is below such a key needs none.
+/// Returns a row for each key with a comment. Keys below such a key need no rows.
 fn rows(text: &str) -> Result<Vec<String>> {
     let values = manifests::parse(text)?.pop().context("no values")?;
     let mut rows = Vec::new();
     let mut comment = String::new();
-    // The keys on the way to the line, with their indentations; and of those that have a row, the deepest one's.
+    // The keys on the path to the line with their indentations, and the indentation of the deepest one with a row.
     let mut way: Vec<(usize, &str)> = Vec::new();
     let mut covered = None;
     for line in text.lines() {

@@ -38,10 +38,10 @@ enum Command {
         /// Id of the process that starts this
         #[arg(long)]
         parent: u32,
-        /// The directory that is to be the root
+        /// The directory to use as the root
         #[arg(long)]
         root: PathBuf,
-        /// The program, as it is called in that root, and its arguments
+        /// The program, by its path in that root, and its arguments
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
@@ -88,11 +88,11 @@ fn main() -> Result<()> {
     }
 }
 
-/// Runs on this thread: children are bound to the thread that starts them.
+/// Runs on this thread, because children end with the thread that starts them.
 fn run(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(work);
-    // A thread may still be reading the standard input: do not wait for it.
+    // A thread may still be reading the standard input, and must not be waited for.
     runtime.shutdown_background();
     result
 }

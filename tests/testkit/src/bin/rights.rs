@@ -1,4 +1,4 @@
-//! The last step of the tests: no right that the shipped roles give may be unused.
+//! The last step of the tests: every right in the shipped roles must have been used.
 
 use std::path::PathBuf;
 

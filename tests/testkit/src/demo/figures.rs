@@ -1,4 +1,4 @@
-//! The operator's metrics, as far as the demo shows them: which counters moved, and how far.
+//! The operator's metrics in the demo: which counters changed, and by how much.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ impl Figures {
         Self(counted.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
     }
 
-    /// Returns how far a series has moved since `before`.
+    /// Returns by how much a series has changed since `before`.
     pub(super) fn moved(&self, before: &Self, series: &str) -> f64 {
         let value = |figures: &Self| figures.0.get(series).copied().unwrap_or_default();
         value(self) - value(before)
     }
 
-    /// Shows every series whose value differs from `before`, one a line.
+    /// Returns a line for every series whose value differs from `before`.
     pub(super) fn changes(&self, before: &Self) -> Vec<String> {
         let moved: Vec<_> = self.0.iter().filter(|(series, _)| self.moved(before, series).abs() > 0.0).collect();
         let width = moved.iter().map(|(series, _)| series.len()).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Follows `WorkflowExecutions` and says each change of phase as it is seen.
+//! Follows `WorkflowExecutions`, and prints each change of phase as it is seen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::stage::{EXECUTION_NAMESPACE, Stage};
 
 const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The last seen status of each execution, by name.
+/// The last status of each execution that was seen, by name.
 pub(super) type Statuses = BTreeMap<String, Value>;
 
 /// A watch of the demo's executions.
@@ -27,7 +27,7 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Begins to watch, and returns when every later change will be seen.
+    /// Starts to watch. Every change after the return is seen.
     pub(super) async fn begin(screen: &'a Screen, stage: &Stage) -> Result<Self> {
         let changes = watcher(stage.executions(), watcher::Config::default()).boxed();
         let mut follower = Self { screen, changes, statuses: Statuses::new() };
@@ -38,7 +38,7 @@ impl<'a> Follower<'a> {
         Ok(follower)
     }
 
-    /// Shows changes until `enough` says so, or ends with an error that says what was awaited.
+    /// Prints changes until `enough` returns true. After the deadline, returns an error that names what was awaited.
     pub(super) async fn until(
         &mut self,
         what: &str,
@@ -49,7 +49,7 @@ impl<'a> Follower<'a> {
         while !enough(&self.statuses) {
             match tokio::time::timeout_at(end, self.changes.try_next()).await {
                 Err(_) => bail!("awaited for {deadline:?}, in vain: {what}; seen instead: {}", self.phases()),
-                // The watch tries again by itself; the deadline bounds it.
+                // The watch retries by itself, and the deadline limits it.
                 Ok(Err(_) | Ok(None)) => tokio::time::sleep(Duration::from_millis(100)).await,
                 Ok(Ok(Some(watcher::Event::Apply(object) | watcher::Event::InitApply(object)))) => {
                     self.take_in(object)?;
@@ -96,7 +96,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Returns the phase; empty for an execution that is undecided.
+/// Returns the phase; empty for an execution without one.
 pub(super) fn phase(status: &Value) -> &str {
     status["phase"].as_str().unwrap_or_default()
 }

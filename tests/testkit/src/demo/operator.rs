@@ -1,4 +1,4 @@
-//! The operator as a process of its own, with the shipped account's token and no other right.
+//! The operator as a process of its own, with the token of the shipped account and no other rights.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ impl Operator {
         let log = dir.join(LOG);
         let output = process::open_log(&log)?;
         let mut command = process::command(process::workspace_binary("wfe-operator")?)?;
-        // What somebody exported for an operator of theirs is not meant for this one.
+        // Variables that a person exported for another operator are not meant for this one.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"WFE_")) {
             command.env_remove(name);
         }
@@ -55,7 +55,7 @@ impl Operator {
         }
     }
 
-    /// Says who it is.
+    /// Describes its account and process.
     pub(super) fn introduction(&self) -> String {
         format!("as {ACCOUNT}, pid {}", self.child.id().unwrap_or_default())
     }
@@ -72,7 +72,7 @@ impl Operator {
         process::last_lines(&self.log, 15)
     }
 
-    /// Ends it with SIGTERM, as Kubernetes does, and checks that it obeys.
+    /// Ends it with SIGTERM, as Kubernetes does, and checks that it ends.
     pub(super) async fn stop(&mut self) -> Result<()> {
         if let Some(pid) = self.child.id() {
             process::signal(pid, Signal::TERM)?;
@@ -85,7 +85,7 @@ impl Operator {
     }
 }
 
-/// Waits until it says where it listens and then that it is ready; returns where its metrics are.
+/// Waits until it logs its addresses, and then that it is ready. Returns the address of its metrics.
 async fn await_ready(child: &mut Child, log: &Path) -> Result<SocketAddr> {
     let deadline = Instant::now() + READY_WITHIN;
     let mut last = "says nothing".to_owned();
@@ -106,7 +106,7 @@ async fn await_ready(child: &mut Child, log: &Path) -> Result<SocketAddr> {
     bail!("is not ready after {READY_WITHIN:?}: {last}")
 }
 
-/// Finds in the log which server listens where.
+/// Finds in the log the address of each server.
 fn addresses(log: &str) -> HashMap<String, SocketAddr> {
     let fields = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     fields

@@ -1,11 +1,11 @@
-//! What a person sees: one line for each thing that happened, with the seconds since the start.
+//! The output for a person: one line for each thing that happened, with the seconds since the start.
 //!
-//! Knows nothing of what it shows. Colours only on a terminal that wants them; a closed pipe is an error, not a panic.
+//! Knows nothing of what it shows. Only terminals that support colours get them. A closed pipe is an error, no panic.
 
 use std::io::{IsTerminal as _, Result, Stdout, Write as _};
 use std::time::Instant;
 
-/// How a word is meant.
+/// The meaning of a word, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -47,15 +47,15 @@ impl Screen {
         Self { output, start: Instant::now(), colour }
     }
 
-    /// Begins a part of the story.
+    /// Starts a part of the story.
     pub(super) fn title(&self, text: &str) -> Result<()> {
         self.write(&format!("\n{}\n", self.paint("1", text)))
     }
 
-    /// Says that something happened: to whom, what, and the details.
+    /// Prints that something happened: to whom, what, and the details.
     pub(super) fn line(&self, who: &str, what: &str, tone: Tone, details: &str) -> Result<()> {
         let seconds = format!("{:5.1}s", self.start.elapsed().as_secs_f64());
-        // Padded before it is painted: the codes have no width.
+        // The word is padded before it is coloured, because colour codes have no width.
         let what = self.paint(tone.code(), &format!("{what:<10}"));
         let line = format!("{}  {who:<17} {what} {details}", self.paint("2", &seconds));
         self.write(&format!("{}\n", line.trim_end()))

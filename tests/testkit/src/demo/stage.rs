@@ -1,4 +1,4 @@
-//! Where the story plays: the cluster that `KUBECONFIG` names, or a control plane of the demo's own.
+//! The place of the story: the cluster that `KUBECONFIG` names, or a control plane of the demo's own.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,11 +19,11 @@ use crate::control_plane::ControlPlane;
 use crate::stack::{Options, Tekton};
 use crate::{bundle, given, manifests};
 
-/// Where the demo's `WorkflowExecutions` live.
+/// The namespace of the demo's `WorkflowExecutions`.
 pub(super) const NAMESPACE: &str = "wfe-demo";
-/// Where all runs live, as `config/base` has it.
+/// The namespace of all runs, as in `config/base`.
 pub(super) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
-/// How long the API server may take to read the `ConfigMap` of a policy: under a second where it is not busy.
+/// How long the API server may take to read the `ConfigMap` of a policy. It takes under a second when it is not busy.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A cluster that is ready for the story.
@@ -36,7 +36,7 @@ pub(super) struct Stage {
 enum Place {
     /// A control plane of the demo's own, which ends with it.
     Own(Box<ControlPlane>),
-    /// The cluster of `KUBECONFIG`: its pods really run.
+    /// The cluster of `KUBECONFIG`. Its pods really run.
     Given,
 }
 
@@ -47,7 +47,7 @@ struct Bundles {
 }
 
 impl Stage {
-    /// Finds or starts the cluster, and pushes the sample workflows to where its Tekton pulls from.
+    /// Finds or starts the cluster, and pushes the sample workflows to the registry that its Tekton pulls from.
     pub(super) async fn set(screen: &Screen) -> Result<Self> {
         if set_variable("KUBECONFIG").is_some() { Self::given(screen).await } else { Self::own(screen).await }
     }
@@ -64,7 +64,7 @@ impl Stage {
             Tone::Good,
             &format!("Kubernetes {version} with Tekton, {}", own.url()),
         )?;
-        // Its pods end when the story says so.
+        // The story decides when its pods end.
         let bundles = Bundles::push(&own.registry(), true).await?;
         Ok(Self { client, place: Place::Own(Box::new(own)), bundles })
     }
@@ -101,12 +101,12 @@ impl Stage {
         Ok(Self { client, place: Place::Given, bundles })
     }
 
-    /// Returns whether pods of this cluster end when an annotation says so.
+    /// Returns whether an annotation decides when pods of this cluster end.
     pub(super) fn pods_obey(&self) -> bool {
         matches!(self.place, Place::Own(_))
     }
 
-    /// Installs what the operator needs, as a person would, and clears away what an earlier demo left.
+    /// Installs what the operator needs, as a person would, and removes what an earlier demo left.
     pub(super) async fn install(&self) -> Result<()> {
         let base = repository().join("config/base");
         self.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()]).await?;
@@ -118,7 +118,7 @@ impl Stage {
         self.remove_executions().await
     }
 
-    /// Waits until the API server has read the `ConfigMap` of the policies that were just installed: until then it
+    /// Waits until the API server has read the `ConfigMap` of the policies that were just installed. Until then it
     /// refuses every execution.
     async fn policies_have_their_lists(&self) -> Result<()> {
         let sample = self.sample("payment-restart.yaml")?.into_iter().next().context("the sample holds no object")?;
@@ -135,8 +135,8 @@ impl Stage {
         )
     }
 
-    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace,
-    /// and not to wait for another operator that leads there.
+    /// Returns the flags for the operator. In a given cluster it keeps to the demo's namespace, and does not wait for
+    /// another leader.
     pub(super) fn operator_args(&self) -> &'static [&'static str] {
         match self.place {
             Place::Own(_) => &[],
@@ -144,7 +144,7 @@ impl Stage {
         }
     }
 
-    /// Writes a kubeconfig for this cluster with nothing but a token of the operator's service account.
+    /// Writes a kubeconfig for this cluster, with a token of the operator's service account as its only credentials.
     pub(super) async fn write_operator_kubeconfig(&self, path: &Path) -> Result<()> {
         let token = self
             .kubectl(&["create", "token", "wfe-operator", "--namespace=kubernaut-system", "--duration=12h"])
@@ -194,13 +194,13 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns the demo's `WorkflowExecutions`.
+    /// Returns the API of the demo's `WorkflowExecutions`.
     pub(super) fn executions(&self) -> Api<DynamicObject> {
         let kind = manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution");
         Api::namespaced_with(self.client.clone(), NAMESPACE, &kind)
     }
 
-    /// Calls kubectl and returns what it printed.
+    /// Calls kubectl, and returns its output.
     pub(super) async fn kubectl(&self, args: &[&str]) -> Result<String> {
         let output = tokio::process::Command::from(self.kubectl_command(args))
             .output()
@@ -231,7 +231,7 @@ impl Stage {
         }
     }
 
-    /// Returns how a person looks at a cluster that was kept.
+    /// Returns the commands with which a person can look at a cluster that was kept.
     pub(super) fn how_to_use(&self) -> String {
         match &self.place {
             Place::Own(own) => format!(
@@ -242,7 +242,7 @@ impl Stage {
         }
     }
 
-    /// Ends a control plane of the demo's own, or removes from a given cluster what the story made; says what is left.
+    /// Ends the demo's own control plane, or removes the story's executions from a given cluster. Returns what is left.
     pub(super) async fn leave(self) -> Result<String> {
         match self.place {
             Place::Own(own) => {
@@ -263,7 +263,7 @@ impl Stage {
     }
 
     async fn remove_executions(&self) -> Result<()> {
-        // By name, never the whole namespace's: somebody may have put something else there.
+        // By name and never all of them, because a person may have created other executions in the namespace.
         let api = self.executions();
         for object in api.list(&ListParams::default()).await? {
             let name = object.metadata.name.unwrap_or_default();
@@ -275,8 +275,8 @@ impl Stage {
     }
 }
 
-/// Checks that no operator works in a cluster: the executions of the demo would be decided by two, and neither would
-/// count all of them.
+/// Checks that no other operator works in a cluster. Otherwise two operators would decide the demo's executions, and
+/// neither would count all of them.
 async fn nobody_else_operates(client: &Client) -> Result<()> {
     const INSTEAD: &str =
         "it would play in the demo, too; or unset KUBECONFIG to use a control plane of the demo's own";
@@ -307,7 +307,7 @@ async fn nobody_else_operates(client: &Client) -> Result<()> {
 }
 
 impl Bundles {
-    /// Pushes both sample workflows; held: the first task of the clean-up then waits to be let go.
+    /// Pushes both sample workflows. With `held`, the first task of the clean-up waits until it is released.
     async fn push(registry: &str, held: bool) -> Result<Self> {
         let read = |file: &str| manifests::read(&repository().join("config/samples").join(file));
         let restart = bundle::push(registry, "workflows/deployment-restart", &read("pipeline-restart.yaml")?).await?;
@@ -323,7 +323,7 @@ impl Bundles {
     }
 }
 
-/// Returns an environment variable that is set to something.
+/// Returns an environment variable that is set and not empty.
 fn set_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -14,13 +14,13 @@ use super::screen::{Screen, Tone};
 use super::stage::{EXECUTION_NAMESPACE, NAMESPACE, Stage};
 use crate::manifests;
 
-/// How long a decision may take. It takes milliseconds; the machine may be busy.
+/// How long a decision may take. It takes milliseconds, but the machine may be busy.
 const DECIDED_WITHIN: Duration = Duration::from_secs(30);
-/// How long a workflow may take where pods only play: two tasks of half a second each.
+/// How long a workflow may take with simulated pods: two tasks of half a second each.
 const PLAYED_WITHIN: Duration = Duration::from_mins(2);
-/// How long a workflow may take where pods really run and pull their image.
+/// How long a workflow may take with real pods that pull their image.
 const RUN_WITHIN: Duration = Duration::from_mins(10);
-/// The last count is written after the phase that is seen.
+/// How long the last count may take. It is written after the phase that the demo sees.
 const COUNTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Tells the story.
@@ -77,7 +77,7 @@ async fn one_workflow(screen: &Screen, stage: &Stage, follower: &mut Follower<'_
     Ok(())
 }
 
-/// Act two: one runs, nine are skipped for it.
+/// Act two: one execution runs, and nine are skipped because of it.
 async fn ten_at_once(screen: &Screen, stage: &Stage, follower: &mut Follower<'_>) -> Result<()> {
     let sample = stage.sample("disk-pressure-storm.yaml")?;
     let names: Vec<String> =
@@ -139,7 +139,7 @@ async fn runs_of(stage: &Stage, names: &[String]) -> Result<Vec<DynamicObject>> 
     Ok(runs.filter(|run| owner(run).is_some_and(|uid| uids.contains(&uid.as_str()))).collect())
 }
 
-/// Lets the pod of a run end well, as soon as it is there.
+/// Lets the pod of a run succeed, as soon as it exists.
 async fn let_go(stage: &Stage, run: &str) -> Result<String> {
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), EXECUTION_NAMESPACE);
     let of_run = ListParams::default().labels(&format!("tekton.dev/pipelineRun={run}"));
@@ -159,7 +159,7 @@ async fn let_go(stage: &Stage, run: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Waits until the counters say what was seen, and returns them.
+/// Waits until the counters match the story, and returns them.
 async fn await_counts(operator: &Operator, before: &Figures) -> Result<Figures> {
     const EXPECTED: [(&str, f64); 5] = [
         ("workflowexecution_total{outcome=\"Completed\"}", 2.0),

@@ -1,4 +1,4 @@
-//! What can happen to a request.
+//! The faults of a request.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub enum Fault {
     /// It passes.
     #[default]
     Pass,
-    /// It passes, but late: it waits before it is forwarded, and its answer before it is delivered.
+    /// It passes late: it waits before it is forwarded, and its answer waits before it is delivered.
     Delay {
         /// Before it is forwarded.
         before: Duration,
@@ -19,40 +19,40 @@ pub enum Fault {
     },
     /// It is never forwarded and never answered.
     Drop,
-    /// It is not forwarded; the proxy answers in place of the API server.
+    /// It is not forwarded. The proxy answers instead of the API server.
     Refuse(Refusal),
-    /// It is not forwarded; its connection is closed.
+    /// It is not forwarded. Its connection is closed.
     Close,
-    /// It is forwarded; once the API server has answered, the connection is closed in place of an answer.
+    /// It is forwarded. Once the API server has answered, the connection is closed without an answer.
     LoseAnswer,
     /// It is forwarded and never answered.
     NeverAnswer,
-    /// It is forwarded a second time, this long after the API server has answered the first.
+    /// It is forwarded a second time, after the API server has answered the first and this pause has elapsed.
     Duplicate {
-        /// How long after the first.
+        /// How long after the first answer.
         pause: Duration,
-        /// Which answer is delivered. The first is delivered at once.
+        /// Which answer is delivered. With the first, the delivery does not wait for the second.
         answer: Answer,
     },
-    /// For a watch: it begins, and ends at once with the event that its resourceVersion is too old (410), as the API
-    /// server says it.
+    /// For a watch: it begins, and ends at once with the event that its resourceVersion is too old (410), as from the
+    /// API server.
     Expire,
 }
 
 impl Fault {
-    /// It waits this long before it is forwarded.
+    /// Returns a delay before the request is forwarded.
     #[must_use]
     pub const fn late(before: Duration) -> Self {
         Self::Delay { before, after: Duration::ZERO }
     }
 }
 
-/// Which answer of a request that was sent twice.
+/// The answer that is delivered of a request that was sent twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// To the first.
+    /// The answer to the first.
     First,
-    /// To the second.
+    /// The answer to the second.
     Second,
 }
 
@@ -63,18 +63,18 @@ pub struct Refusal {
     pub code: u16,
     /// Machine-readable, such as `Conflict`.
     pub reason: String,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
-    /// Seconds after which to try again: `Retry-After` and `details.retryAfterSeconds`.
+    /// Seconds until the next try: `Retry-After` and `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
-    /// `details` of the `metav1.Status`, where it has some.
+    /// `details` of the `metav1.Status`, if it has any.
     pub details: Option<Value>,
-    /// The body is text and no `metav1.Status`, as where the API server's priority and fairness refuses.
+    /// Whether the body is text and not a `metav1.Status`, as from the API server's priority and fairness.
     pub plain: bool,
 }
 
 impl Refusal {
-    /// Makes a refusal.
+    /// Creates a refusal.
     #[must_use]
     pub fn new(code: u16, reason: &str, message: &str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A gate: one request stands still until the test lets it go on, so that a test can act at exactly that point.
+//! A gate: one request waits until the test opens the gate. The test can act at exactly that point.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::request::Request;
 /// How long a request may take to arrive at a gate.
 const ARRIVES_WITHIN: Duration = Duration::from_mins(1);
 
-/// Where a request is held.
+/// The point at which a request is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum When {
     /// Before it is forwarded: nothing has happened.
     Before,
-    /// After the API server has carried it out, before its answer is delivered.
+    /// After the API server has carried it out, and before its answer is delivered.
     After,
 }
 
-/// Holds one request. Dropping it is [`Gate::abort`].
+/// Holds one request. Dropping it is the same as [`Gate::abort`].
 #[derive(Debug)]
 #[must_use = "a request that comes to a dropped gate is aborted"]
 pub struct Gate {
@@ -30,7 +30,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until the request stands at the gate, and returns it.
+    /// Waits until the request is at the gate, and returns it.
     pub async fn reached(&mut self) -> Result<Request> {
         if let Some(request) = &self.arrived {
             return Ok(request.clone());
@@ -51,7 +51,7 @@ impl Gate {
     pub fn abort(self) {}
 }
 
-/// Says whether a gate is for a request.
+/// Returns whether a gate is for a request.
 type Fits = Box<dyn FnMut(&Request) -> bool + Send>;
 
 /// The proxy's end of a gate.
@@ -63,9 +63,9 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Holds a request; returns whether it may go on.
+    /// Holds a request. Returns whether it may continue.
     pub(super) async fn stand(self, request: Request) -> bool {
-        // A gate that was dropped has nobody to be told, and the verdict is there already.
+        // If the gate was dropped, nothing receives this, and the verdict is already there.
         let _ = self.arrival.send(request);
         self.verdict.await.is_ok()
     }

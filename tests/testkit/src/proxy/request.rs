@@ -1,4 +1,4 @@
-//! Reads what a request asks of the API server, from its method, path and body.
+//! Reads what a request means to the API server, from its method, path and body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use serde_json::Value;
 pub enum Verb {
     /// Reads one object.
     Get,
-    /// Reads many.
+    /// Reads many objects.
     List,
     /// Follows changes.
     Watch,
-    /// Makes one.
+    /// Creates one object.
     Create,
-    /// Replaces one.
+    /// Replaces one object.
     Update,
-    /// Changes one.
+    /// Changes one object.
     Patch,
-    /// Removes one, or a collection.
+    /// Deletes one object, or a collection.
     Delete,
 }
 
@@ -70,7 +70,7 @@ pub struct Request {
     pub subresource: String,
     /// Namespace; empty for requests across namespaces.
     pub namespace: String,
-    /// Name; of a create the one in the body; empty for lists.
+    /// Name; for a create the name in the body; empty for lists.
     pub name: String,
     /// Path and query.
     pub uri: String,
@@ -79,7 +79,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request. The numbers are given later.
+    /// Reads a request. The proxy assigns its numbers later.
     pub(super) fn read(method: &Method, path: &str, query: &str, body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -115,7 +115,7 @@ impl Request {
         Self { number: 0, write: None, verb, group, resource, subresource, namespace, name, uri, body }
     }
 
-    /// Returns whether it is this, such as `create pipelineruns` or `patch workflowexecutions/status`.
+    /// Returns whether it has this verb and resource, such as `patch workflowexecutions/status`.
     #[must_use]
     pub fn is(&self, what: &str) -> bool {
         self.what() == what

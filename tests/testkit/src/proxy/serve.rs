@@ -1,4 +1,4 @@
-//! The serving side: takes connections, and does to each request what was decided.
+//! The serving side: accepts connections, and applies the decision to each request.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -58,7 +58,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Serves one connection until either side closes it, or it is cut.
+/// Serves one connection until either side closes it, or the proxy cuts it.
 async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: Arc<Shared>) {
     let mut cuts = shared.cuts();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -66,10 +66,10 @@ async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: A
         async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
-            // A task of its own: what was read is carried out, also when the connection is closed meanwhile.
+            // A task of its own: a request that was read is carried out even if the connection is closed meanwhile.
             let (end, ended) = oneshot::channel();
             tokio::spawn(async move {
-                // The receiver is gone when the connection was closed.
+                // The receiver is gone if the connection was closed.
                 drop(end.send(handle(&parts, body, &upstream, shared).await));
             });
             match ended.await {
@@ -82,7 +82,7 @@ async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: A
     });
     let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // The side that closed it knows why.
+        // The side that closed the connection knows why.
         _ = serving => {}
         _ = cuts.changed() => {}
     }
@@ -160,7 +160,7 @@ impl Trip<'_> {
                 tokio::spawn(async move {
                     tokio::time::sleep(pause).await;
                     self.shared.passable().await;
-                    // Its answer was due to nobody.
+                    // No client waits for this answer.
                     drop(upstream.forward(&parts, body).await);
                 });
                 end
@@ -169,7 +169,7 @@ impl Trip<'_> {
         }
     }
 
-    /// Forwards it. Where the API server cannot be reached, the connection is closed, as it would be without a proxy.
+    /// Forwards it. If the API server cannot be reached, the connection is closed, as it would be without a proxy.
     async fn pass(&self) -> End {
         match self.forward().await {
             Ok(answer) => End::Answer(answer),
@@ -186,7 +186,7 @@ impl Trip<'_> {
         let body = if self.request.verb == Verb::Watch {
             watched(body, Arc::clone(&self.shared))
         } else {
-            // The answer is there when all of it is there.
+            // An answer counts once all of it has arrived.
             whole(body.collect().await?.to_bytes())
         };
         self.shared.note_applied(self.request.number, parts.status.as_u16());
@@ -198,7 +198,7 @@ fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-/// Passes a watch on, piece by piece as it comes, while that is possible.
+/// Passes on the pieces of a watch as they arrive, except during a freeze or a partition.
 fn watched(body: Incoming, shared: Arc<Shared>) -> Body {
     let pieces = stream::unfold((body, shared), |(mut body, shared)| async {
         let piece = body.frame().await?;

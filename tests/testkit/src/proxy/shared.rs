@@ -1,4 +1,4 @@
-//! What the test's side and the serving side of a proxy share: the plan, the gates, the log, the switches.
+//! The state that the test's side and the serving side of a proxy share: the plan, the gates, the log, the switches.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::gate::Hold;
 use super::request::Request;
 
-/// What a test wants to happen to each request.
+/// Decides what happens to each request.
 type Plan = Box<dyn FnMut(&Request) -> Fault + Send>;
 
 /// A request in the log.
@@ -19,17 +19,17 @@ type Plan = Box<dyn FnMut(&Request) -> Fault + Send>;
 pub struct Passed {
     /// The request, without its body.
     pub request: Request,
-    /// When it came.
+    /// When it arrived.
     pub at: Instant,
-    /// What the API server answered, if it was forwarded and has answered.
+    /// The status of the API server's answer, if there was one.
     pub applied: Option<u16>,
-    /// What was answered to the operator.
+    /// The status of the answer to the operator.
     pub answered: Option<u16>,
 }
 
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    /// Counts the cuts.
+    /// The number of cuts.
     cuts: watch::Sender<u64>,
     partitioned: watch::Sender<bool>,
     frozen: watch::Sender<bool>,
@@ -65,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// Numbers a request, notes it, and decides what happens to it.
+    /// Numbers and records a request, and decides what happens to it.
     pub(super) fn admit(&self, mut request: Request) -> (Request, Course) {
         let mut inner = self.inner();
         request.number = inner.log.len() as u64 + 1;
@@ -82,12 +82,12 @@ impl Shared {
         (request, course)
     }
 
-    /// Notes what the API server has answered.
+    /// Records the API server's answer.
     pub(super) fn note_applied(&self, number: u64, code: u16) {
         self.note(number, |passed| passed.applied = Some(code));
     }
 
-    /// Notes what was answered to the operator.
+    /// Records the answer to the operator.
     pub(super) fn note_answered(&self, number: u64, code: u16) {
         self.note(number, |passed| passed.answered = Some(code));
     }
@@ -123,18 +123,18 @@ impl Shared {
         self.frozen.send_replace(on);
     }
 
-    /// Returns what changes at every cut.
+    /// Returns a receiver that changes at every cut.
     pub(super) fn cuts(&self) -> watch::Receiver<u64> {
         self.cuts.subscribe()
     }
 
-    /// Waits while there is a partition.
+    /// Waits until there is no partition.
     pub(super) async fn passable(&self) {
         // The sender lives as long as `self`.
         let _ = self.partitioned.subscribe().wait_for(|on| !on).await;
     }
 
-    /// Waits while there is a partition, or watches are frozen.
+    /// Waits until there is no partition and watches are not frozen.
     pub(super) async fn watchable(&self) {
         let _ = self.frozen.subscribe().wait_for(|on| !on).await;
         self.passable().await;
@@ -145,7 +145,7 @@ impl Shared {
     }
 }
 
-/// Counts the times, which are in order, in the second that holds most of them.
+/// Returns how many of the times are in the busiest second. The times are in order.
 pub(super) fn busiest_second(times: &[Instant]) -> usize {
     let mut first = 0;
     let mut most = 0;

@@ -15,11 +15,11 @@ use super::*;
 use crate::http;
 
 const SOON: Duration = Duration::from_secs(5);
-/// What does not happen within this does not happen.
+/// An event that has not happened within this time counts as never.
 const NEVER: Duration = Duration::from_millis(150);
 const PATH: &str = "/apis/tekton.dev/v1/namespaces/exec/pipelineruns";
 
-/// A server that answers writes with how many there were, and streams what the test says to those that watch.
+/// A server that answers a write with the number of writes so far, and streams to watches what the test sends.
 struct Stub {
     proxy: Proxy,
     seen: Arc<Mutex<Vec<String>>>,

@@ -1,6 +1,6 @@
-//! The way to the API server: a pool of TLS connections that trust the authority of a kubeconfig, and nothing else.
+//! The connections to the API server: a pool of TLS connections that trust only the authority of a kubeconfig.
 //!
-//! Who asks is in the request's own headers; this side has no identity.
+//! The request's own headers carry the identity. This side has none.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 type Sending = dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Result<Response<Incoming>, Error>> + Send + Sync;
 
-/// Where requests are forwarded to.
+/// The server that requests are forwarded to.
 #[derive(Clone)]
 pub(super) struct Upstream {
     /// Scheme and authority.
@@ -54,7 +54,7 @@ impl Upstream {
         Self { base, send: Arc::new(move |request| Box::pin(client.request(request))) }
     }
 
-    /// Sends a request on, and returns the answer when its headers are there.
+    /// Forwards a request, and returns the answer once its headers have arrived.
     pub(super) async fn forward(&self, parts: &Parts, body: Bytes) -> Result<Response<Incoming>> {
         let mut uri = self.base.clone().into_parts();
         uri.path_and_query = parts.uri.path_and_query().cloned();

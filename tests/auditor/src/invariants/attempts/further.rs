@@ -1,5 +1,5 @@
-//! The further attempts of an execution with a retry policy: not too many, not too early, after the wait that the
-//! policy wants, and none after what ends all trying (section 11).
+//! The further attempts of an execution with a retry policy: not too many, not too early, and after the wait that the
+//! policy demands. No attempt follows what ends all trying (section 11).
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ type Flaw = (&'static str, String);
 struct Step<'e, 'a> {
     execution: &'e Execution<'a>,
     retry: &'e Retry,
-    /// The place of the attempt in the list, so how many come before it.
+    /// The place of the attempt in the list: the number of attempts before it.
     index: usize,
     at: Moment,
     before: &'a Value,
     after: &'a Value,
 }
 
-/// Judges all attempts of an execution with a policy.
+/// Judges all attempts of an execution with a retry policy.
 pub(super) fn judge(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: &mut Counts) -> Vec<Violation> {
     let Some(retry) = &execution.retry else { return Vec::new() };
     let (mut found, mut before) = (Vec::new(), &Value::Null);
@@ -38,7 +38,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: 
             let (at, after) = (*at, *status);
             Step { execution, retry, index, at, before, after }
         });
-        // What a person or another program writes is refused by admission, or is that person's doing.
+        // The writes of other users are not judged: admission refuses a wrong one, or its writer is responsible for it.
         let steps = steps.filter(|step| !evidence.authors.is_strangers(step.at));
         let flaws = steps.filter_map(|step| {
             if step.index > 0 && step.begins() {
@@ -58,7 +58,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: 
     found.into_iter().chain(many).chain(late).collect()
 }
 
-/// More released runs than attempts are allowed, whatever the status lists.
+/// Finds more released runs than the policy allows attempts, whatever the status lists.
 fn too_many_runs(evidence: &Evidence<'_>, execution: &Execution<'_>, retry: &Retry) -> Option<Violation> {
     let runs = evidence.history.runs.values().filter(|run| run.owner == execution.object.uid);
     let mut released: Vec<Moment> = runs.filter_map(|run| run.released).collect();
@@ -69,7 +69,7 @@ fn too_many_runs(evidence: &Evidence<'_>, execution: &Execution<'_>, retry: &Ret
     Some(Finding::new(2, "attempt-many", text).about(execution, first_too_many))
 }
 
-/// A run of a further attempt is not released when the execution has ended.
+/// No run of a further attempt is released after the execution has ended.
 fn released_late(evidence: &Evidence<'_>, execution: &Execution<'_>) -> Vec<Violation> {
     let Some(ended) = execution.ended() else { return Vec::new() };
     let of_further = execution.attempts.iter().skip(1).filter_map(Attempt::run);
@@ -99,7 +99,7 @@ impl<'a> Step<'_, 'a> {
         listed(self.after).get(self.index).unwrap_or(&Value::Null)
     }
 
-    /// The entry of the attempt before it.
+    /// Returns the entry of the attempt before.
     fn previous(&self) -> &'a Value {
         self.index.checked_sub(1).and_then(|index| listed(self.after).get(index)).unwrap_or(&Value::Null)
     }
@@ -112,7 +112,7 @@ impl<'a> Step<'_, 'a> {
         self.was()["startTime"].is_null() && !self.is()["startTime"].is_null()
     }
 
-    /// Names the attempt.
+    /// Starts a clause with the attempt.
     fn tell(&self, what: &str) -> String {
         format!("attempt {} of {} {what}", self.index + 1, self.execution.object)
     }
@@ -131,7 +131,7 @@ impl<'a> Step<'_, 'a> {
         if let Some(what) = self.adds().then(|| self.forbidden()).flatten() {
             return Some(("attempt-after", self.tell(&format!("was added {what}"))));
         }
-        // What somebody let go past the operator is committed to before anything else is judged.
+        // An execution commits to a run that was released or stopped without the operator, whatever else forbids it.
         if !self.begins() || self.is_past_operator(evidence) {
             return None;
         }
@@ -149,7 +149,7 @@ impl<'a> Step<'_, 'a> {
         run.is_some_and(|run| run.was_touched_by(self.at))
     }
 
-    /// Says what the execution was on its way to in the version that the write rests on, where that ends all trying.
+    /// Returns what had ended all trying in the version that the write rests on.
     fn left(&self) -> Option<&'static str> {
         let object = self.execution.object_at(self.execution.version_before(self.at));
         if phase(&object["status"]).is_some_and(Phase::is_terminal) {
@@ -163,7 +163,7 @@ impl<'a> Step<'_, 'a> {
         }
     }
 
-    /// Returns why there is no further attempt after the one before.
+    /// Returns why the attempt before forbids a further one.
     fn forbidden(&self) -> Option<&'static str> {
         let (retry, previous) = (self.retry, self.previous());
         let ran = matches!(previous["started"].as_str(), Some("True" | "Unknown"));
@@ -185,7 +185,7 @@ impl<'a> Step<'_, 'a> {
         is_over.then_some("when maxDuration was over")
     }
 
-    /// Says what is wrong with how long the wait is, or that it was written anew.
+    /// Returns what is wrong with the length of the wait, or that the wait was changed later.
     fn wrong_wait(&self) -> Option<String> {
         let (was, is) = (self.was(), self.is());
         if let Some(field) = ["delay", "notBefore"].into_iter().find(|field| {
@@ -217,8 +217,8 @@ impl<'a> Step<'_, 'a> {
             .then(|| format!("has notBefore {}, which is not {delay:?} after that was written", is["notBefore"]))
     }
 
-    /// Returns when the write was decided, as it says itself: since when it is tried again, and of a refused create
-    /// when that ended. Of another attempt the end is Tekton's, whose clock is another.
+    /// Returns when the write was decided, by its own account: the new transition time of the condition `Retrying`, or
+    /// the end of a refused create. Other ends are not used, because they come from Tekton's clock.
     fn written_at(&self) -> Option<Said> {
         let since = |status: &Value| {
             let conditions = status["conditions"].as_array()?;
@@ -231,11 +231,11 @@ impl<'a> Step<'_, 'a> {
     }
 }
 
-/// A time that an operator wrote: it may be cut to seconds, or rounded up.
+/// A time that an operator wrote: cut to whole seconds, or rounded up.
 struct Said(Seconds);
 
 impl Said {
-    /// Returns the earliest and the latest whole second at which a wait can be over that began then.
+    /// Returns the earliest and the latest whole second at which a wait that began then can be over.
     fn begins_after(&self, delay: Duration) -> (Seconds, Seconds) {
         let cut = Seconds::try_from(delay.as_secs()).unwrap_or(Seconds::MAX);
         (self.0.saturating_add(cut), self.0.saturating_add(whole(delay.as_nanos())).saturating_add(1))

@@ -1,5 +1,5 @@
 //! An execution with a retry policy holds its target from its first run to its end, also while it waits between two
-//! attempts: nobody else's run is released meanwhile.
+//! attempts. No run of another execution is released meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> 
                 let own = runs.iter().filter(|own| own.owner == holder.object.uid);
                 own.into_iter().any(|own| clash(history, own, run).is_some())
             };
-            // Of two that are in each other's way, the first release is the offence.
+            // Of two executions that conflict, the first conflicting release is the offence.
             let mut pair = [run.owner, holder.object.uid.as_str()];
             pair.sort_unstable();
             if run.owner != holder.object.uid && holds(history, holder, at) && reported.insert(pair) && !is_told() {
@@ -37,8 +37,8 @@ pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> 
     found
 }
 
-/// Returns whether an execution, a run of which was released before, holds its target at a moment: it has not ended,
-/// and nobody has erased its run.
+/// Returns whether an execution holds its target at a moment. One of its runs was released before. It has not ended,
+/// and its current run still exists.
 fn holds(history: &History<'_>, holder: &Execution<'_>, at: Moment) -> bool {
     let status = holder.at(at);
     let run = text(status, "/pipelineRunRef/uid").and_then(|uid| history.runs.get(uid));

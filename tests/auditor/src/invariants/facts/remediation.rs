@@ -1,5 +1,4 @@
-//! The three reasons that name an earlier execution: that one had ended as the Skip says, and it is what made the rule
-//! decide.
+//! The three reasons that name an earlier execution: it had ended as the Skip says, and it made the rule decide.
 
 use serde_json::Value;
 use wfe_core::duration;
@@ -12,7 +11,7 @@ use crate::record::{End, Ledger, Past};
 use crate::report::Counts;
 use crate::section_6::{Ban, Reading};
 
-/// The rules of flaws, the most telling first: of several views that a Skip may rest on, one is told.
+/// The rules of flaws, the most telling first. If a Skip may rest on several views, one flaw is reported.
 const FLAWS: [&str; 3] = ["wrong-fact", "earlier-rule", "no-fact"];
 
 pub(super) fn judge(
@@ -52,10 +51,9 @@ fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Writte
     Some(("no-fact", format!("{name} on the target {what}")))
 }
 
-/// The rule decides on a view that the Skip may rest on: a moment between the version that it names as its precondition
-/// and the Skip itself, as all executions come by one watch. The rules of section 6 before it do not match on that
-/// view; rule 1, which comes before them all, is about runs, which come by another watch, and nobody knows how they
-/// looked then.
+/// The rule decides on a view that the Skip may rest on. One watch delivers all executions, so a view is a moment
+/// between the version in the Skip's precondition and the Skip. On that view, none of rules 2 to 5 before it matches.
+/// Rule 1 is not judged here: it is about runs, which another watch delivers, and their view is unknown.
 fn by_rule(
     evidence: &Evidence<'_>,
     ledger: &Ledger<'_>,
@@ -89,7 +87,7 @@ fn tell(bans: &[Ban<'_, '_>], now: Seconds) -> String {
     bans.first().map_or_else(|| "nothing on record forbade it".to_owned(), told)
 }
 
-/// Says what a Skip names wrongly of the execution that is its reason.
+/// Returns what a Skip says wrongly about the execution that is its reason.
 fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: Seconds) -> Option<String> {
     let remaining = ban.until.map(|until| until.saturating_sub(now));
     let said = text(recent, "/cooldownRemaining").map(duration::parse);

@@ -1,16 +1,16 @@
 //! Rules 2 to 5: what the record of the target forbids.
 //!
-//! Judged on the record as it was when the commit landed. The write rests on an earlier view, and no precondition can
-//! hold what other objects say, so a commit is right where some view that it may rest on lets it through. Those are few
-//! ([`Ledger::views`]). What may be missed between the oldest of them and the commit is:
-//! - a failure that leaves no run: a refused create, as section 5.7 names it, or one that failed before its turn. It
-//!   costs one attempt that comes too early. What had a run that was committed to before is never missed: the look
+//! The commit is judged by the record at the moment when it landed. The write rests on an earlier view, and no
+//! precondition can cover what other objects say. A commit is therefore right if some view that it may rest on allows
+//! it. These views are few ([`Ledger::views`]). Two changes may be missed between the oldest view and the commit:
+//! - a failure that leaves no run: a refused create, as section 5.7 names it, or a failure before the turn. It costs
+//!   one attempt that begins too early. A failure whose run was committed before is never missed, because the look
 //!   waits for its end.
-//! - a deletion: it may bring older history back, and there is no order between it and the commit of another object.
+//! - a deletion: it may bring older history back, and nothing orders it with the commit of another object.
 //!
-//! A clearance that lands meanwhile only lets more run.
+//! A clearance that lands meanwhile only allows more runs.
 //!
-//! The further attempts of an execution are no turns of these rules: it has held its target since the first one.
+//! The further attempts of an execution are not judged here: it has held its target since the first one.
 
 use super::Turn;
 use crate::Evidence;
@@ -28,7 +28,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, turns: &[Turn<'_, '_>], counts: &mu
     let mut found = Vec::new();
     let is_past_it = |turn: &Turn<'_, '_>| turn.run.is_some_and(|run| run.was_touched_by(turn.commit.at));
     for turn in turns.iter().filter(|turn| !turn.is_further() && !is_past_it(turn)) {
-        // Without a startTime it has no place in time: invariant 3.
+        // Without a startTime, the commit has no place in time. Invariant 3 reports that.
         let ledger = turn.execution.target.as_ref().and_then(|target| ledgers.get(target));
         let now = seconds(turn.commit.status, "/startTime");
         if let (Some(ledger), Some(now)) = (ledger, now) {

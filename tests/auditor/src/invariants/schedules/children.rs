@@ -1,8 +1,8 @@
-//! Invariant 11: no child is made while section 12.6 forbids it on what was true, but for lag.
+//! Invariant 11: no child is made while section 12.6 forbids it by what was true, except for lag.
 //!
-//! A create names no version of what it rests on. So a child is right where some view lets it through that is not older
-//! than [`Options::lag`](crate::Options::lag). Schedules and executions come by two watches, so a view is a moment of
-//! each.
+//! A create names no version of what it rests on. A child is therefore right if some view that is not older than
+//! [`Options::lag`](crate::Options::lag) allows it. Two watches deliver schedules and executions, so a view is a moment
+//! of each.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -17,9 +17,9 @@ use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 
-/// What a plan is made of, beside what its template makes run: another one begins anew (section 12.2).
+/// The fields that make a plan, besides what the template runs. A change to one begins the plan anew (section 12.2).
 const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "spread"];
-/// What of a template says nothing of what it makes run.
+/// The fields of a template that do not change what it runs.
 const BESIDE: [&str; 2] = ["rationale", "ttlSecondsAfterFinished"];
 
 /// What forbids a child: the rule, and a clause that completes "it was made, and".
@@ -52,12 +52,12 @@ struct Birth<'j, 'e> {
     schedule: &'j Schedule<'e>,
     child: &'j Execution<'e>,
     slot: Seconds,
-    /// The history of its target, where that is known.
+    /// The history of its target, if it is known.
     ledger: Option<&'j Ledger<'j>>,
 }
 
 impl Birth<'_, '_> {
-    /// Says what forbade it on the newest view, where every view that it may rest on forbids it.
+    /// Returns what forbade it on the newest view, if every view that it may rest on forbids it.
     fn ban(&self) -> Option<Ban> {
         let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
         let executions = self.evidence.history.executions.values();
@@ -79,7 +79,7 @@ impl Birth<'_, '_> {
         newest
     }
 
-    /// Lists the views that its create may rest on, the newest first: from the state when the lag began.
+    /// Lists the views that its create may rest on, the newest first and back to the beginning of the lag.
     fn views(&self, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
         views(self.evidence, self.child.created, changes)
     }
@@ -118,7 +118,7 @@ impl Birth<'_, '_> {
         None
     }
 
-    /// Returns when it may have been decided, by the API server's clock; none where clocks are wrong.
+    /// Returns when it may have been decided, by the API server's clock; `None` if clocks are wrong.
     fn now(&self) -> Option<std::ops::RangeInclusive<Seconds>> {
         self.evidence.options.policy.as_ref()?;
         let created = seconds(self.child.object_at(self.child.created), "/metadata/creationTimestamp")?;
@@ -126,13 +126,13 @@ impl Birth<'_, '_> {
         Some(created.saturating_sub(lag)..=created)
     }
 
-    /// Returns whether what the plan is made of has changed since it began, or it was resumed.
+    /// Returns whether the plan must begin anew: its fields have changed since it began, or the schedule was resumed.
     fn begins_anew(&self, at: Moment, spec: &Value, status: &Value) -> bool {
         let held = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
         let is_resumed = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
         let versions = self.schedule.versions.iter().rev().skip_while(|(version, _)| *version > at);
         let planned = versions.take_while(|(_, object)| object["status"]["revision"] == status["revision"]);
-        // The write that begins a plan names the version that it rests on, so the spec is the same in both.
+        // The write that begins a plan names the version that it rests on, so both versions have the same spec.
         let begun = planned.last().map_or(&Value::Null, |(_, object)| &object["spec"]);
         let runs = |spec: &Value| {
             let mut runs = spec["template"]["spec"].as_object().cloned().unwrap_or_default();
@@ -158,11 +158,11 @@ impl Birth<'_, '_> {
                 if !is_over {
                     return Some(("child-at-work", format!("{name} of the same schedule was at work")));
                 } else if is_open && self.evidence.options.policy.is_some() {
-                    // By a wrong clock its slot may lie ahead: then it is only waited for.
+                    // If a clock was wrong, the child's slot may lie ahead. The schedule then only waits for it.
                     return Some(("child-unrecorded", format!("{name} of the same schedule had no outcome yet")));
                 }
             } else if other.target == self.child.target && !is_over {
-                // Of an undecided one nobody knows whether something pauses it, unless that pauses the child too.
+                // An undecided execution may be paused, unless the pause would also hold the child.
                 let is_paused = stands != Some(Phase::Running);
                 if !is_paused || other.object.namespace == self.child.object.namespace && is_asking(other, beside) {
                     return Some(("child-busy", format!("{} was not over", other.object)));
@@ -176,7 +176,7 @@ impl Birth<'_, '_> {
         Some(("child-blocked", format!("rule {} forbade a run: {}", ban.rule.number(), ban.tell(now))))
     }
 
-    /// A pause of its namespace, or of its target's, that was there all the time.
+    /// Finds a pause of its namespace, or of its target's, that lasted through all views.
     fn paused(&self) -> Option<Ban> {
         let target = self.child.target.as_ref().and_then(|target| target.namespace());
         let namespaces = [Some(self.child.object.namespace.as_str()), target];
@@ -192,13 +192,13 @@ impl Birth<'_, '_> {
     }
 }
 
-/// Returns up to when all slots of the plan are used; none where no plan has begun.
+/// Returns the time up to which all slots of the plan are used; `None` if no plan has begun.
 fn used(status: &Value) -> Option<Seconds> {
     let since = planned_from(status)?;
     Some(LastRun::read(status).map_or(since, |last| last.slot.max(since)))
 }
 
-/// Returns whether an execution asked for its turn: it is not on its way out.
+/// Returns whether an execution was asking for its turn: it was not being deleted.
 fn is_asking(execution: &Execution<'_>, at: Moment) -> bool {
     text(execution.object_at(at), "/metadata/deletionTimestamp").is_none()
 }

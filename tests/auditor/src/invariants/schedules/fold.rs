@@ -1,7 +1,7 @@
-//! Invariant 12: `failureCount` is the fold of the outcomes, each of which is recorded once, in the order of the slots.
+//! Invariant 12: `failureCount` is the fold of the outcomes. Each outcome is recorded once, in the order of the slots.
 //!
-//! Each status is compared with the one that it replaces: its write names that version as its precondition. Only what
-//! it says of a child may be older than that, by the lag.
+//! Each status is compared with the one that it replaces, because its write names that version as its precondition.
+//! Only what it says about a child may be older, by at most the lag.
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase};
@@ -14,9 +14,9 @@ use crate::moment::{Seconds, seconds};
 use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
-/// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew. The
-/// plan says its beginning in whole seconds, rounded up, so what lies just as far from it may lie further from the
-/// truth.
+/// How far in the future a time in a status may lie, in seconds. Beyond that a clock was ahead, and the plan begins
+/// anew. The plan's beginning is rounded up to whole seconds. A time at exactly this distance may therefore lie further
+/// from the true beginning.
 const MAX_AHEAD: Seconds = 60;
 
 /// What is wrong with a status: the rule, and a clause that completes "it".
@@ -36,14 +36,14 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Returns whether a person has ended what a triage had done.
+/// Returns whether a person has ended the effect of a triage.
 pub(super) fn is_lifted(spec: &Value, status: &Value) -> bool {
     let (triage, named) = (&status["triage"], &spec["resume"]["triage"]);
     let is_standing = triage["state"] == "Paused" || triage["state"] == "Adjusted" || status["adjust"].is_object();
     is_standing && named.is_string() && triage["of"] == *named
 }
 
-/// Returns whether a status says that something keeps the schedule from running.
+/// Returns whether a status says that the schedule is held.
 fn is_held(status: &Value) -> bool {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.any(|it| it["type"] == "Held" && it["status"] == "True")
@@ -80,7 +80,7 @@ impl Step<'_, '_> {
         if matches!(outcome, "Failed" | "Refused") {
             counts.add("failures-of-schedules");
         }
-        // What was made before the plan began says nothing of this plan.
+        // A child that was made before the plan began does not count for this plan.
         let is_of_plan = planned_from(self.after).is_none_or(|since| after.slot > since);
         let expected = match outcome {
             _ if !is_of_plan => count,
@@ -104,7 +104,7 @@ impl Step<'_, '_> {
         made.max_by_key(|child| child.created)
     }
 
-    /// The plan begins anew for a reason, and keeps what is known of its last run.
+    /// A plan begins anew for a reason, and keeps what is known of its last run.
     fn anew(&self) -> Option<Flaw> {
         let Some(since) = planned_from(self.after) else {
             return Some(("plan-anew", "forgot when its plan began".to_owned()));
@@ -127,7 +127,7 @@ impl Step<'_, '_> {
             return Some(flaw);
         }
         let is_kept = match (last, kept) {
-            // The slot of an open run names its child, so one that lies ahead is forgotten, and never cut.
+            // The slot of an open run names its child. A slot in the future is forgotten, never cut.
             (Some(last), kept) if last.outcome.is_none() && last.slot > since => kept.is_none(),
             (Some(last), Some(kept)) => kept.outcome == last.outcome && kept.slot == last.slot.min(since),
             (last, kept) => last.is_none() && kept.is_none(),
@@ -146,7 +146,7 @@ impl Step<'_, '_> {
         let every = Seconds::try_from(every).ok().filter(|_| was == is && before != after)?;
         let since = planned_from(self.before)?;
         let last = LastRun::read(self.before).map(|last| last.slot).filter(|slot| *slot > since);
-        // Of the first slot, a spread says how far from that.
+        // A spread moves the first slot away from the plan's beginning.
         let is_plain = spec["spread"].is_null() && self.before["adjust"].is_null();
         let base = seconds(self.before, "/phase").or(last).or(is_plain.then_some(since))?;
         let moved = seconds(self.after, "/phase").map(|phase| (phase - base) % every.max(1));
@@ -154,7 +154,7 @@ impl Step<'_, '_> {
         is_moved.then(|| ("plan-phase", format!("counts its slots from {moved:?} s beside those before")))
     }
 
-    /// The last run goes on to later slots only, and not before the one before it has an outcome.
+    /// The last run moves only to later slots, and only after the run before has an outcome.
     fn moved(&self, before: Option<LastRun<'_>>, after: LastRun<'_>) -> Option<Flaw> {
         let flaw = |rule: &'static str, what: String| Some((rule, what));
         let slot = after.slot;
@@ -181,7 +181,7 @@ impl Step<'_, '_> {
         flaw("outcome-lost", format!("passed over {}, which is of an earlier slot", passed.1.object))
     }
 
-    /// Returns whether a child was there longer than the lag.
+    /// Returns whether a child existed for longer than the lag.
     fn is_known(&self, child: &Execution<'_>) -> bool {
         child.exists_at(self.at) && child.created.at_ms + self.lag() < self.at.at_ms
     }
@@ -203,7 +203,7 @@ impl Step<'_, '_> {
         let truth = came_of(status);
         let is_there = child.exists_at(self.at);
         match outcome {
-            // The name may be taken by a stranger's, or the child be made by a request that was late.
+            // A foreign object may have the name, or a late request may have made the child.
             "Refused" | "Deleted" if self.is_known(child) => wrong("its child is there"),
             "Refused" | "Deleted" => None,
             _ if truth != Some(outcome) => wrong(&format!("its child says {}", truth.unwrap_or("nothing yet"))),
@@ -215,7 +215,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Returns what came of a child; none while it is at work.
+/// Returns what came of a child; `None` while it is at work.
 fn came_of(status: &Value) -> Option<&'static str> {
     let details = &status["failureDetails"];
     let is_late = details["reason"] == FailureReason::DeadlineExceeded.as_str()

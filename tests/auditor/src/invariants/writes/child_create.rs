@@ -1,5 +1,5 @@
-//! Creates of executions: those of schedules, as their template says (section 12.5), and those that analyse why these
-//! failed (section 13.3).
+//! Creates of executions: the children of schedules, as the template says (section 12.5), and the analysts of their
+//! failures (section 13.3).
 
 use serde_json::{Map, Value, json};
 use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE};
@@ -11,20 +11,20 @@ use crate::history::{ANALYST, ChildOf, Schedule, text};
 use crate::input::Request;
 use crate::moment::seconds_of;
 
-/// How long an analyst may take where its schedule does not say.
+/// How long an analyst may take, if its schedule does not say.
 const TIMEOUT: &str = "10m";
-/// What a child has in its spec beside what the template says.
+/// The fields in a child's spec that the template does not have.
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
-/// A child has the name of its slot, says which slot and schedule it is of, ends by itself, and has no owner, as
-/// whoever deletes a schedule neither cancels a run nor lifts a block. What it runs is in the template.
+/// A child has the name of its slot, names its slot and schedule, and ends by itself. It has no owner, because deleting
+/// a schedule neither cancels a run nor lifts a block. What the child runs is in the template.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let body = &request.request;
     if body.is_null() {
         return None;
     }
     let flaw = |what: &str| Some(("child", format!("created an execution {what}")));
-    // The name of a namespace that is in the path need not be in the body.
+    // The path of the request has the namespace, so the body need not have it.
     let mut named = body.clone();
     named["metadata"]["namespace"] = request.namespace.clone().into();
     let meta = &body["metadata"];
@@ -58,7 +58,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     (!is_of_template).then(|| ("child", "created an execution that no template of its schedule says".to_owned()))
 }
 
-/// Returns the spec of the template of a schedule, with what a triage has adjusted.
+/// Returns the spec of a schedule's template, with the adjustments of a triage.
 fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
     let mut spec = schedule.pointer("/spec/template/spec")?.as_object()?.clone();
     let adjust = &schedule["status"]["adjust"];
@@ -76,8 +76,8 @@ fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
     Some(spec)
 }
 
-/// Judges an execution that analyses: it runs the workflow that its schedule names for that, as the account that is
-/// named there, for no longer than is said there, and on a target of its own.
+/// Judges an analyst: it runs the workflow that its schedule names, with the named service account and time-out, on a
+/// target of its own.
 fn is_analyst(body: &Value, namespace: &str, schedule: &Schedule<'_>) -> Result<(), &'static str> {
     let spec = &body["spec"];
     let child = text(body, "/metadata/name").and_then(|name| name.strip_suffix(ANALYST)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Removals of executions: of those whose time to live is over, and on which nothing rests (section 3.1).
+//! Removals of executions: only after their time to live, and only if nothing rests on them (section 3.1).
 
 use wfe_api::Phase;
 
@@ -23,15 +23,15 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     judge_time(evidence, execution, &request.received_at).map(|what| ("removed-early", what.to_owned()))
 }
 
-/// It was over for its time to live, and nothing rested on it by some view that the removal may rest on: as all
-/// executions come by one watch, a moment between the version that the removal names and the removal itself.
+/// The time to live was over, and on some view that the removal may rest on, nothing rested on the execution. One watch
+/// delivers all executions, so a view is a moment between the version that the removal names and the removal.
 fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &str) -> Option<&'static str> {
     let gone = execution.gone?;
     let status = execution.at(gone);
     if !phase(status).is_some_and(Phase::is_terminal) {
         return Some("removed an execution that was not over");
     }
-    // Without one, the operator's configuration has one, which is not known here.
+    // Without this field the operator's configuration decides, which is not known here.
     let ttl = execution.object_at(gone).pointer("/spec/ttlSecondsAfterFinished").and_then(serde_json::Value::as_i64);
     let lived = seconds_of(removed_at).zip(seconds(status, "/completionTime")).map(|(removed, ended)| removed - ended);
     if ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) && !is_expendable(evidence, execution, gone) {
@@ -49,12 +49,12 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     let mut views: Vec<Moment> = since.chain([oldest]).collect();
     views.sort_unstable();
     let mut flaws = views.into_iter().rev().map(|view| rests_on(execution, &others, view));
-    // The newest view tells best what is wrong.
+    // The newest view shows best what is wrong.
     let newest = flaws.next().flatten()?;
     flaws.all(|flaw| flaw.is_some()).then_some(newest)
 }
 
-/// Returns whether a child is beyond the history of its schedule: so many newer ones that ended alike were there.
+/// Returns whether a child is beyond its schedule's history: that many newer children had ended in the same way.
 fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let Some(schedule) = evidence.history.schedules.get(child.schedule) else { return false };
@@ -65,14 +65,14 @@ fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Momen
         let is_newer = other.child.is_some_and(|other| other.slot > child.slot);
         is_newer && is_over && other.is_sibling_of(execution) && is_completed(other) == mine
     });
-    // Another one of its history may have been removed since the view that this rests on.
+    // Another child of its history may have been removed since the view that this removal rests on.
     let newer = u64::try_from(newer.count()).unwrap_or(u64::MAX);
     let field = if mine { "successful" } else { "failed" };
     let limit = |object: &serde_json::Value| object["spec"]["history"][field].as_u64().unwrap_or(3);
     schedule.versions.iter().any(|(_, object)| newer >= limit(object))
 }
 
-/// Returns whether the schedule of a child, which is there, had never recorded what came of it.
+/// Returns whether the schedule of a child exists and had never recorded the child's outcome.
 fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let schedule = evidence.history.schedules.get(child.schedule).filter(|it| !it.object_at(gone).is_null());
@@ -84,7 +84,7 @@ fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Momen
     schedule.is_some_and(|it| !it.written.iter().any(|written| written.at < gone && is_recorded(written.status)))
 }
 
-/// Says what rested on an execution at a moment: it was the newest of its target, or it blocked it.
+/// Returns what rested on an execution at a moment: it was the newest of its target, or it blocked the target.
 fn rests_on(execution: &Execution<'_>, others: &[&Execution<'_>], at: Moment) -> Option<&'static str> {
     let others = || others.iter().filter(|other| other.exists_at(at));
     let ended = |other: &Execution<'_>| text(other.at(at), "/completionTime").map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Deletions of runs: a pending one that nobody needs, or a finished one that has been kept long enough.
+//! Deletions of runs: a pending run that no execution needs, or a finished run that has been kept long enough.
 
 use wfe_api::Phase;
 
@@ -18,7 +18,7 @@ fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     evidence.requests.iter().any(|request| is_refusal(&request))
 }
 
-/// A deletion names the run by uid, and one of a pending run also the version in which it was pending.
+/// A deletion names the run by uid. For a pending run it also names the version in which the run was pending.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let history = &evidence.history;
     let precondition = |name: &str| text(&request.request, &format!("/preconditions/{name}"));
@@ -41,9 +41,9 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     judge_time(evidence, run)
 }
 
-/// A run that ran is deleted when it is over, drained, and its execution has ended; one that never ran is not deleted
-/// under an execution that is committed to it, unless its release was refused (for how long cannot be seen from here),
-/// nor under one that may commit to it for its next attempt. That a view was behind excuses nothing: numbers only grow.
+/// A run that ran is deleted when it is over and drained, and its execution has ended. A run that never ran is not
+/// deleted while its execution is committed to it or may commit to it for its next attempt. A refused release is an
+/// exception (for how long cannot be seen here). An old view excuses nothing, because numbers only grow.
 fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let history = &evidence.history;
     let gone = run.gone?;

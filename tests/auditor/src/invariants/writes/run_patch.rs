@@ -1,4 +1,4 @@
-//! Patches of runs: the release and the cancel, and no others.
+//! Patches of runs: only the release and the cancel.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::Evidence;
 use crate::history::text;
 use crate::input::Request;
 
-/// A patch of a run carries its uid, is of a run of ours, and changes `spec.status` or annotations only; one that lets
-/// the run go is a JSON patch that also tests that it is pending, since its version moves whenever Tekton looks at it.
+/// A patch of a run carries its uid, is for a run of ours, and changes only `spec.status` or annotations. A release is
+/// a JSON patch that also tests that the run is pending, because Tekton changes its version at any time.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let patch = match &request.request {
         Value::Null => return None,
@@ -30,11 +30,11 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
 
 /// What a patch says, in either form.
 struct Patch<'a> {
-    /// The uid that it wants the run to have.
+    /// The uid that the patch requires.
     uid: Option<&'a str>,
     tests_pending: bool,
     lets_go: bool,
-    /// What it changes that no patch of ours has to.
+    /// The paths that it changes although no patch of ours may.
     strays: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Patch<'a> {
         read
     }
 
-    /// Reads a merge patch. The uid in it makes it fail on any other object.
+    /// Reads a merge patch. Its uid makes it fail on any other object.
     fn of_merge(body: &'a Value) -> Self {
         let known = |part: &str, names: &'static [&str]| {
             let fields = if part.is_empty() { Some(body) } else { body.get(part) };
@@ -84,8 +84,8 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Returns whether a run carries the uid of an execution, by the recording or by the answer; what neither shows,
-/// because the patch was refused, may be.
+/// Returns whether a run carries the uid of an execution, by the recording or by the answer. If neither shows the run,
+/// because the patch was refused, it may be ours.
 fn is_ours(evidence: &Evidence<'_>, uid: &str, answer: &Value) -> bool {
     if evidence.history.runs.contains_key(uid) {
         return true;

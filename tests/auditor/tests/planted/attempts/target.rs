@@ -1,10 +1,10 @@
-//! Invariants 1, 4 and 5 of attempts: an execution holds its target between them.
+//! Invariants 1, 4 and 5 for attempts: an execution holds its target between two attempts.
 
 use serde_json::{Value, json};
 
 use crate::story::{NODE, Story};
 
-/// One attempt has failed, and the next one is waited for.
+/// One attempt has failed, and the execution waits for the next one.
 fn waiting() -> Story {
     let mut story = Story::default();
     story.retrying("one", NODE, &json!(true));

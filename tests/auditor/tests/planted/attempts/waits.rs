@@ -1,4 +1,4 @@
-//! Invariant 2 of attempts: how long the wait before them is, and that they keep to it.
+//! Invariant 2 for attempts: how long the wait before an attempt is, and that the attempt keeps it.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn a_wait_that_is_over_at_another_time_than_that_long_after_it_was_written() {
 fn the_wait_after_a_refused_create_counts_from_its_end() {
     let refused = |seconds: u64| {
         let mut story = waiting(&json!(true), "1s", 1);
-        // Time goes by, in which nothing is written of it.
+        // Time passes without a write to this execution.
         for _ in 0..5 {
             story.change(PERSON, &uid("one"), "", Value::Null, |_| {});
         }

@@ -1,4 +1,4 @@
-//! What persons, the operator and Tekton do, one write each.
+//! The acts of persons, of the operator and of Tekton, one write each.
 
 use serde_json::{Value, json};
 use wfe_auditor::Change;
@@ -17,7 +17,7 @@ impl Story {
         self.wfe_with(name, target, workflow, &json!({}));
     }
 
-    /// With more in its spec.
+    /// Creates an execution with more fields in its spec.
     pub(crate) fn wfe_with(&mut self, name: &str, target: &str, workflow: &str, more: &Value) {
         let mut object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
@@ -94,7 +94,7 @@ impl Story {
         );
     }
 
-    /// The failures in a row on an execution's target; null where it has none.
+    /// Returns the failures in a row on an execution's target; null without a target.
     fn counted(&self, name: &str) -> Value {
         let target = self.target(name);
         TargetName::parse(&target).map_or(Value::Null, |_| json!(self.failures.get(&target).unwrap_or(&0)))
@@ -151,7 +151,7 @@ impl Story {
             let (base, max) = (self.policy.base_cooldown_period, self.policy.max_cooldown_period);
             let wait = (base.as_secs() << (*failures - 1).min(4)).min(max.as_secs());
             let limit = u64::from(self.policy.max_consecutive_failures);
-            // No time lifts what exhausts its target.
+            // If the failure exhausts its target, no time lifts that.
             let next = if limit > 0 && *failures >= limit { Value::Null } else { json!(self.later(wait)) };
             (self.now(), next)
         };
@@ -197,7 +197,7 @@ impl Story {
         self.ask(OPERATOR, "create", "", &event, Value::Null, 201);
     }
 
-    /// Merges into the status of an execution, with the preconditions.
+    /// Merges into the status of an execution, with the operator's preconditions.
     pub(crate) fn write(&mut self, name: &str, status: &Value) {
         self.write_by(OPERATOR, name, status);
     }
@@ -220,7 +220,7 @@ impl Story {
         });
     }
 
-    /// Returns the namespace of an object and its name.
+    /// Returns an object's namespace and name.
     fn full_name(&self, name: &str) -> String {
         format!("{}/{name}", self.first(name)["metadata"]["namespace"].as_str().unwrap())
     }
@@ -229,7 +229,7 @@ impl Story {
         self.first(name)["spec"]["targetResource"].as_str().unwrap().to_owned()
     }
 
-    /// The execution as it was made, be it there still or not.
+    /// Returns the execution as it was created, even if it is deleted.
     fn first(&self, name: &str) -> &Value {
         let is = |change: &&Change| change.object["metadata"]["uid"] == uid(name);
         self.changes.iter().find(is).map(|change| &change.object).unwrap()
@@ -248,7 +248,7 @@ pub(crate) fn release_patch(uid: &str) -> Value {
 // === impl Story: what Tekton does ===
 
 impl Story {
-    /// Makes a TaskRun and its pod, whose step runs.
+    /// Creates a TaskRun and its pod, whose step runs.
     pub(crate) fn work(&mut self, owner: &str, number: u64) {
         self.task(owner, number);
         self.pod(owner, number);
@@ -272,7 +272,7 @@ impl Story {
 
     pub(crate) fn pod(&mut self, owner: &str, number: u64) {
         let run = run(owner, number);
-        // Without Tekton's label: the TaskRun leads to the run, too.
+        // The pod lacks Tekton's label, but its TaskRun leads to the run, too.
         let object = json!({
             "kind": "Pod",
             "metadata": {
@@ -308,14 +308,14 @@ impl Story {
         });
     }
 
-    /// Tekton says how the run ended: True or False.
+    /// Has Tekton report how the run ended: True or False.
     pub(crate) fn run_ends(&mut self, owner: &str, number: u64, how: &str) {
         self.change(TEKTON, &run(owner, number), "status", Value::Null, |run| {
             run["status"] = json!({"conditions": [{"type": "Succeeded", "status": how}]});
         });
     }
 
-    /// All of it, in order.
+    /// Ends everything of the run, in order.
     pub(crate) fn work_ends(&mut self, owner: &str, number: u64, how: &str) {
         self.pod_ends(owner, number);
         self.task_ends(owner, number);

@@ -1,21 +1,21 @@
-//! Executions with a retry policy: what the operator writes of their attempts.
+//! Executions with a retry policy: the operator's writes about their attempts.
 
 use serde_json::{Value, json};
 
 use super::{OPERATOR, PERSON, Story, run, uid};
 
 impl Story {
-    /// An execution with a policy.
+    /// Creates an execution with a retry policy.
     pub(crate) fn retrying(&mut self, name: &str, target: &str, retry: &Value) {
         self.wfe_with(name, target, "restart", &json!({"retry": retry}));
     }
 
-    /// What the status of an execution says of its attempts.
+    /// Returns the attempts in the status of an execution.
     pub(crate) fn attempts(&self, name: &str) -> Vec<Value> {
         self.object(&uid(name))["status"]["attempts"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Commits an execution to the run of the attempt that it is on, or waits for.
+    /// Commits an execution to the run of its current or next attempt.
     pub(crate) fn commit_attempt(&mut self, name: &str, number: u64) {
         let mut attempts = self.attempts(name);
         if attempts.is_empty() {
@@ -31,20 +31,20 @@ impl Story {
         });
     }
 
-    /// From the create to the release.
+    /// Takes an attempt from the create to the release.
     pub(crate) fn begin_attempt(&mut self, name: &str, number: u64) {
         self.create(name, number);
         self.commit_attempt(name, number);
         self.release(name, number);
     }
 
-    /// An attempt that fails before anything of it runs.
+    /// Plays an attempt that fails before anything of it runs.
     pub(crate) fn try_in_vain(&mut self, name: &str, number: u64) {
         self.begin_attempt(name, number);
         self.run_ends(name, number, "False");
     }
 
-    /// Records that the current attempt has failed, and that there is another, so many seconds later.
+    /// Records that the current attempt has failed, and that another follows after that many seconds.
     pub(crate) fn try_again(&mut self, name: &str, started: &str, delay: u64) {
         let next = json!({"delay": format!("{delay}s"), "notBefore": self.later(delay)});
         self.try_again_with(name, started, &next);
@@ -62,17 +62,17 @@ impl Story {
         self.write(name, &json!({"attempts": attempts, "conditions": [retrying]}));
     }
 
-    /// The API server refuses to create the run of the next attempt, which is recorded as one that failed.
+    /// The API server refuses to create the run of the next attempt. That is recorded as a failed attempt.
     pub(crate) fn is_refused_attempt(&mut self, name: &str, number: u64, delay: u64) {
         let object = self.run_object(name, number);
         self.ask(OPERATOR, "create", "", &object, object.clone(), 403);
-        // It was tried again before, and is since then.
+        // The condition `Retrying` was true already, and keeps its transition time.
         let conditions = self.object(&uid(name))["status"]["conditions"].clone();
         self.try_again(name, "False", delay);
         self.correct(name, |status| status["conditions"] = conditions);
     }
 
-    /// The execution ends with the attempt that it is on.
+    /// Ends the execution with its current attempt.
     pub(crate) fn fail_attempt(&mut self, name: &str, started: &str) {
         let mut attempts = self.attempts(name);
         end_last(&mut attempts, started, "ImagePullBackOff", &self.now());
@@ -89,13 +89,13 @@ impl Story {
         self.correct(name, |status| status["attempts"] = json!(attempts));
     }
 
-    /// A person cancels an execution.
+    /// Has a person cancel an execution.
     pub(crate) fn ask_to_cancel(&mut self, name: &str) {
         let cancellation = json!({"reason": "enough", "requestedBy": PERSON});
         self.change(PERSON, &uid(name), "", Value::Null, |wfe| wfe["spec"]["cancellation"] = cancellation);
     }
 
-    /// The execution ends while it waits, or runs, as somebody asked for it.
+    /// Ends a cancelled execution while it waits or runs.
     pub(crate) fn is_cancelled_attempt(&mut self, name: &str) {
         self.fail(name, "Unknown", false);
         let failures = self.failures.get_mut(&self.target(name)).unwrap();
@@ -108,13 +108,13 @@ impl Story {
         });
     }
 
-    /// Something else deletes the run of an execution.
+    /// Has another user delete the run of an execution.
     pub(crate) fn erase(&mut self, owner: &str, number: u64) {
         self.remove(PERSON, &run(owner, number), &Value::Null);
     }
 }
 
-/// Says of the last attempt how it ended.
+/// Writes into the last attempt how it ended.
 fn end_last(attempts: &mut [Value], started: &str, reason: &str, now: &str) {
     let last = attempts.last_mut().unwrap();
     last["completionTime"] = json!(now);

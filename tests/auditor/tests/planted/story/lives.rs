@@ -1,4 +1,4 @@
-//! Whole lives, and a story in which all goes well.
+//! Whole lives of executions, and a story without a violation.
 
 use serde_json::{Value, json};
 use wfe_auditor::Policy;
@@ -6,14 +6,14 @@ use wfe_auditor::Policy;
 use super::{API, EXECUTION_NAMESPACE, NODE, OPERATOR, PERSON, Story, TEKTON, run};
 
 impl Story {
-    /// From the create to the release.
+    /// Takes an execution from the create to the release.
     pub(crate) fn start(&mut self, name: &str, number: u64) {
         self.create(name, number);
         self.commit(name, number);
         self.release(name, number);
     }
 
-    /// A whole life on a target that is free.
+    /// Plays a whole life on a free target.
     pub(crate) fn live(&mut self, name: &str, target: &str, number: u64) {
         self.live_of(name, target, "restart", number);
     }
@@ -26,11 +26,11 @@ impl Story {
         self.complete(name);
     }
 
-    /// A story in which every decision is taken once, and rightly.
+    /// Tells a story in which every decision is made once, and correctly.
     pub(crate) fn good() -> Self {
         let mut story = Self::by(Policy::default());
         story.strangers();
-        // One runs, one is skipped meanwhile, one comes after.
+        // One execution runs, one is skipped meanwhile, and one runs afterwards.
         story.wfe("first", NODE);
         story.create("first", 1);
         story.change(TEKTON, &run("first", 1), "status", Value::Null, |run| {
@@ -48,7 +48,7 @@ impl Story {
         story.work("broken", 2);
         story.work_ends("broken", 2, "False");
         story.fail("broken", "OOMKilled", true);
-        // A terminal status still says who cleared it.
+        // A terminal status may still record who cleared it.
         story
             .write("broken", &json!({"conditions": [{"type": "Blocked", "status": "False"}], "observedGeneration": 2}));
         story.wfe("repeated", NODE);
@@ -58,7 +58,7 @@ impl Story {
         story
     }
 
-    /// Two operators create at once; one withdraws. The holder is deleted, and its run drains.
+    /// Two operators create runs at once, and one withdraws. The holder is deleted, and its run drains.
     fn rivals(&mut self) {
         self.wfe("older", API);
         self.wfe("younger", API);
@@ -74,7 +74,7 @@ impl Story {
         self.task_ends("older", 1);
         self.run_ends("older", 1, "False");
         self.wfe("drained", API);
-        // Nothing is left that says when the holder started, but its run.
+        // Only the run still shows when the holder started.
         let conflict = json!({
             "name": "ops/older",
             "workflowId": "restart",
@@ -88,7 +88,7 @@ impl Story {
         self.delete_run("older", 1);
     }
 
-    /// A create that is refused, a leftover, and a run of which nothing started.
+    /// A refused create, a leftover, and a run of which nothing started.
     fn failures(&mut self) {
         self.wfe("refused", API);
         let object = self.run_object("refused", 3);
@@ -109,7 +109,7 @@ impl Story {
         self.fail("unpulled", "ImagePullBackOff", false);
     }
 
-    /// What is none of our business.
+    /// Objects that do not concern the operator.
     fn strangers(&mut self) {
         for name in ["build", "wfe-ac45b7d6911e97a5-7"] {
             let object = json!({

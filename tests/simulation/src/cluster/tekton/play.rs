@@ -1,4 +1,4 @@
-//! One run's story while it is played.
+//! The story of one run while it is played.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::cluster::stories::{Change, Step, Story, is_done, uid};
 use crate::cluster::verdicts::RESULT;
 use crate::cluster::{delay, random_for};
 
-/// How much later than recorded something may happen.
+/// How much later than recorded a step may happen.
 const JITTER: Duration = Duration::from_millis(300);
 /// How long Tekton may take to delete the pod of a TaskRun that it stops.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
-/// When Tekton tries again to create an object whose name another one has.
+/// When Tekton retries a create whose name belongs to another object.
 const AGAIN: TimeDelta = TimeDelta::seconds(5);
-/// The time-out of runs that name none.
+/// The time-out of runs without one of their own.
 const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// A story, and how far it has come.
+/// A story and its progress.
 #[derive(Debug)]
 pub(super) struct Play {
     story: &'static Story,
@@ -34,9 +34,9 @@ pub(super) struct Play {
     says: Option<&'static str>,
     retelling: Retelling,
     acts: VecDeque<(Time, Act)>,
-    /// When the run times out; none where it does not, or where it is being stopped.
+    /// When the run times out, unless it has no time-out or is already being stopped.
     deadline: Option<Time>,
-    /// Tekton looks at a time-out only after it knows the pipeline.
+    /// Tekton checks a time-out only after it knows the pipeline.
     is_resolved: bool,
     random: Rng,
     state: State,
@@ -46,9 +46,9 @@ pub(super) struct Play {
 enum State {
     Running,
     Stopping(Stop),
-    /// The run is done. What belongs to it may still go on.
+    /// The run is done. Its dependents may continue.
     Completed,
-    /// The run is being deleted, and unfinished: Tekton does not look at it. What belongs to it goes on.
+    /// The run is being deleted and is unfinished. Tekton ignores it, and its dependents continue.
     Leaving,
 }
 
@@ -79,25 +79,25 @@ impl Play {
         Self { story, says, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
     }
 
-    /// Takes in the run as it is now.
+    /// Updates the play with the current run.
     pub(super) fn see(&mut self, run: &Value) {
         self.is_resolved = run["status"]["pipelineSpec"].is_object();
     }
 
-    /// Notes that the run is done.
+    /// Records that the run is done.
     pub(super) fn completed(&mut self) {
         self.state = State::Completed;
         self.deadline = None;
     }
 
-    /// Notes that the run is being deleted before it is done.
+    /// Records that the run is being deleted before it is done.
     pub(super) fn leave(&mut self) {
         self.state = State::Leaving;
         self.deadline = None;
         self.acts.retain(|(_, act)| !matches!(act, Act::Stop(_)));
     }
 
-    /// Stops the run, as somebody has asked for.
+    /// Stops the run because a user has asked for it.
     pub(super) fn stop(&mut self, now: Time) {
         if self.state == State::Running {
             let due = now + delay(&mut self.random, JITTER);
@@ -111,12 +111,12 @@ impl Play {
         self.acts = [(due, Act::Stop(stop))].into();
     }
 
-    /// Returns whether there is nothing left to do, whatever happens.
+    /// Returns whether no step can follow, whatever happens.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Completed | State::Leaving) && self.acts.is_empty()
     }
 
-    /// Goes on so much later. A time-out does not wait.
+    /// Delays the remaining steps. A time-out is not delayed.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         self.retelling.begun += by;
         self.acts.iter_mut().for_each(|(due, _)| *due += by);
@@ -127,7 +127,7 @@ impl Play {
         [due, self.deadline.filter(|_| self.is_resolved)].into_iter().flatten().min()
     }
 
-    /// Does what is due first.
+    /// Performs the first step that is due.
     pub(super) fn act(&mut self, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
         if self.is_resolved && self.deadline.is_some_and(|deadline| deadline <= now) {
             self.stop_at(now, Stop::TimedOut);
@@ -153,8 +153,8 @@ impl Play {
         }
     }
 
-    /// Returns whether a step is one that Tekton takes for the run itself, where it takes none of these any more: what
-    /// it says of the run, and the tasks that it makes. A pod is made by its task, if that is there.
+    /// Returns whether Tekton no longer takes this step, because the run is being deleted. Such steps write the status
+    /// of the run, or create its tasks. An existing task still creates its pod.
     fn is_of_the_run(&self, step: &Step) -> bool {
         let made_by = |recorded: &Value| {
             let owner = recorded["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Play {
             }
     }
 
-    /// Plays a step; `false` where it has to be tried again.
+    /// Plays a step. Returns `false` if it must be tried again.
     fn tell(&mut self, step: &Step, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
         if let Change::Added(recorded) = &step.change {
             return self.create(step, recorded, run, hand, objects);
@@ -192,7 +192,7 @@ impl Play {
     fn create(&mut self, step: &Step, recorded: &Value, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
         let mut object = self.retelling.retell(recorded);
         if step.kind == "Pod" && !self.story.without_node.contains(&step.name) {
-            // The recorder leaves out the specs of pods. One that is on a node is deleted with grace.
+            // The recorder leaves out the specs of pods. A pod on a node is deleted with grace.
             object["spec"]["nodeName"] = json!("node-1");
         }
         let made = match hand.create(&object)? {
@@ -204,7 +204,7 @@ impl Play {
                         && other["metadata"]["name"] == object["metadata"]["name"]
                         && other["metadata"]["namespace"] == object["metadata"]["namespace"]
                 };
-                // After a restore of the server, it may be the one that was created before.
+                // After a restore of the server, it may be the object that was created before.
                 let of_run = owners(&object).chain([uid(run)]);
                 let mut ours = of_run.flat_map(|owner| objects.owned_by(owner));
                 match ours.find(is_same) {
@@ -220,7 +220,7 @@ impl Play {
         Ok(true)
     }
 
-    /// Returns what is needed of the object of a step to write to it; nothing where it could not be created.
+    /// Returns the identity that a write to the object of a step needs, or `None` if the object could not be created.
     fn place(&self, step: &Step, run: &Value) -> Option<Value> {
         let uid = self.retelling.uid_of(&step.uid)?;
         let namespace = &run["metadata"]["namespace"];
@@ -228,7 +228,7 @@ impl Play {
         Some(json!({"apiVersion": step.version, "kind": step.kind, "metadata": metadata}))
     }
 
-    /// Stops the run: its children are told, and it is done. They end a little later.
+    /// Stops the run: it tells its children to stop, and is done. The children end a little later.
     fn stop_all(&mut self, stop: Stop, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
         let version = &self.story.version;
         let mut ends = Vec::new();
@@ -259,7 +259,7 @@ impl Play {
     }
 }
 
-/// Leaves out metadata that says nothing any more.
+/// Removes metadata that has become empty.
 fn with_content(mut patch: Value) -> Value {
     if patch["metadata"].as_object().is_some_and(serde_json::Map::is_empty) {
         patch.as_object_mut().map(|patch| patch.remove("metadata"));
@@ -267,7 +267,8 @@ fn with_content(mut patch: Value) -> Value {
     patch
 }
 
-/// Returns what a run has started and what is not done, children's children included, in the order of their names.
+/// Returns the unfinished objects that a run has started, in the order of their names. The children of its children are
+/// included.
 fn unfinished<'a>(run: &str, objects: &'a Follower) -> Vec<&'a Value> {
     let mut all: Vec<&Value> = Vec::new();
     let mut owners = vec![run.to_owned()];

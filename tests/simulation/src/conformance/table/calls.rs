@@ -1,4 +1,4 @@
-//! The requests that rows of the table share.
+//! Requests that several rows of the table use.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) fn make(place: Place, name: &str) -> Call {
     Call::create(place, name, valid(place))
 }
 
-/// Makes an execution and writes these statuses, one after the other.
+/// Creates an execution and writes these statuses, one after the other.
 pub(super) fn written(name: &str, statuses: &[Value]) -> Vec<Call> {
     let mut calls = vec![make(Executions, name)];
     let status = format!("{name}/status");
@@ -39,7 +39,7 @@ pub(super) fn failed() -> Value {
         "requiresManualReview": false, "wasExecutionFailure": false}})
 }
 
-/// A first attempt, as it runs.
+/// A first attempt in progress.
 pub(super) fn begun() -> Value {
     json!({"attempt": 1, "pipelineRun": "run", "startTime": "2026-01-01T00:00:00Z"})
 }
@@ -50,7 +50,7 @@ pub(super) fn ended() -> Value {
         "completionTime": "2026-01-01T00:01:00Z", "started": "False", "reason": "Unknown", "message": "m"})
 }
 
-/// A second attempt that waits.
+/// A second attempt that has not begun.
 pub(super) fn waits() -> Value {
     json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z"})
 }
@@ -60,7 +60,7 @@ pub(super) fn begins(run: &str) -> Value {
         "startTime": "2026-01-01T00:01:02Z"})
 }
 
-/// Makes an execution that runs with these attempts, one write after the other; the last names this run.
+/// Creates a running execution and writes these attempts, one write after the other. The last write names this run.
 pub(super) fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
     let mut statuses: Vec<Value> = Vec::new();
     for all in attempts {
@@ -74,24 +74,24 @@ pub(super) fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
     written(name, &statuses)
 }
 
-/// Creates an execution with a field of its spec.
+/// Creates an execution with this field in its spec.
 pub(super) fn asks(name: &str, field: &str, value: Value) -> Vec<Call> {
     let mut body = valid(Executions);
     body["spec"][field] = value;
     vec![Call::create(Executions, name, body)]
 }
 
-/// Makes an execution, and merges this into it.
+/// Creates an execution, and merges this patch into it.
 pub(super) fn merged(name: &str, patch: Value) -> Vec<Call> {
     vec![make(Executions, name), Call::merge(Executions, name, patch)]
 }
 
-/// Makes a run, and patches it with these operations.
+/// Creates a run, and patches it with these operations.
 pub(super) fn operated(name: &str, operations: Value) -> Vec<Call> {
     vec![make(Runs, name), Call::operations(Runs, name, operations)]
 }
 
-/// Makes a run that a finalizer holds, and deletes it.
+/// Creates a run with a finalizer, and deletes it.
 pub(super) fn held(name: &str) -> Vec<Call> {
     let mut body = valid(Runs);
     body["metadata"]["finalizers"] = json!(["kubernaut.ai/hold"]);
@@ -103,7 +103,7 @@ pub(super) fn then(mut calls: Vec<Call>, more: impl IntoIterator<Item = Call>) -
     calls
 }
 
-/// Deletes a run under these preconditions, after it was changed.
+/// Changes a run, and then deletes it under these preconditions.
 pub(super) fn deleted(name: &str, preconditions: &Value) -> Vec<Call> {
     let change = Call::merge(Runs, name, json!({"metadata": {"labels": {"team": "a"}}}));
     vec![make(Runs, name), change, Call::delete(Runs, name, json!({"preconditions": preconditions}))]

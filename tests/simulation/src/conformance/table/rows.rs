@@ -11,7 +11,7 @@ use crate::conformance::Call;
 use crate::conformance::Place::{ConfigMaps, Events, Executions, Leases, Namespaces, Pods, Runs, Unknown};
 use crate::conformance::generate::valid;
 
-/// Code, reason, what the row shows, and its requests.
+/// The code, the reason, the sentence and the requests of each row.
 pub(super) const ROWS: &[Written] = &[
     // Reading and creating.
     (404, "NotFound", "what was never made is not found", |n| vec![Call::get(Executions, n)]),

@@ -7,19 +7,19 @@ use crate::conformance::Call;
 use crate::conformance::Place::Schedules;
 use crate::conformance::generate::valid;
 
-/// Creates a schedule with these fields in its spec; what is null is not there.
+/// Creates a schedule with these fields in its spec. Null removes a field.
 fn asks(name: &str, fields: &Value) -> Vec<Call> {
     let mut body = valid(Schedules);
     json_patch::merge(&mut body, &json!({"spec": fields}));
     vec![Call::create(Schedules, name, body)]
 }
 
-/// Creates a schedule of a zone.
+/// Creates a schedule with a time zone.
 fn of_zone(name: &str, zone: &str) -> Vec<Call> {
     asks(name, &json!({"interval": null, "cron": "0 2 * * *", "timeZone": zone}))
 }
 
-/// Makes a schedule, and merges this into it, or into its status.
+/// Creates a schedule, and merges this patch into it or into its status.
 fn merged(name: &str, at: &str, patch: Value) -> Vec<Call> {
     let make = Call::create(Schedules, name, valid(Schedules));
     vec![make, Call::merge(Schedules, &format!("{name}{at}"), patch)]
@@ -34,13 +34,13 @@ fn triages(name: &str, fields: &Value) -> Vec<Call> {
     asks(name, &json!({"triage": triage}))
 }
 
-/// Creates a schedule of which a triage may adjust these fields.
+/// Creates a schedule that lets a triage adjust these fields.
 fn adjusts(name: &str, fields: &[&str]) -> Vec<Call> {
     let template = json!({"spec": {"parameters": {"SOME": "1"}}});
     asks(name, &json!({"template": template, "triage": {"allowAdjust": fields}}))
 }
 
-/// What a person writes to end a triage.
+/// The patch by which a person ends a triage.
 fn resume(triage: &str) -> Value {
     json!({"spec": {"resume": {"triage": triage, "reason": "mended", "resumedBy": "jane"}}})
 }
@@ -50,7 +50,7 @@ fn triage() -> Value {
     json!({"of": "a-1", "at": "2026-01-01T00:05:00Z", "analyst": "BuiltIn", "verdict": "DoNothing", "state": "Noted"})
 }
 
-/// Code, reason, what the row shows, and its requests.
+/// The code, the reason, the sentence and the requests of each row.
 pub(super) const ROWS: &[Written] = &[
     (201, "", "a schedule is created", |n| vec![Call::create(Schedules, n, valid(Schedules))]),
     (422, "Invalid", "a schedule has interval or cron, not both", |n| asks(n, &json!({"cron": "0 2 * * *"}))),

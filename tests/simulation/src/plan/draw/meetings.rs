@@ -1,16 +1,17 @@
-//! Draws what goes wrong only where two things meet within seconds, which chance alone brings together too rarely. What
-//! is drawn for the rest of the plan is the same without it.
+//! Draws faults that need two coincidences within seconds, which chance alone produces too rarely. The rest of the plan
+//! does not depend on these draws.
 
 use fastrand::Rng;
 
 use super::{LASTS, MINUTE, SECOND, pick};
 use crate::plan::{Act, Create, Deed, Fault, Millis, Plan, Trouble};
 
-/// One plan of so many has each of the meetings; which one, the rest of the division says.
+/// One of this many plans has each of the meetings. The remainder of the division selects it.
 const EACH: u64 = 32;
-/// How long a right is missing: until what it holds back is tried again every half a minute, and some.
+/// How long the permission is missing. The delayed work is tried again every half a minute; this is longer than that
+/// needs.
 const WITHOUT_RIGHT: Millis = 4 * MINUTE;
-/// From when on whoever is not told how he stands was overlooked: the operators have begun their work long before.
+/// An execution without a status after this time was overlooked: the operators have been working for a while by then.
 const SETTLED: Millis = 5 * MINUTE;
 
 /// Adds a meeting to a plan.
@@ -23,15 +24,15 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     }
 }
 
-/// A container starts while nobody looks, and its pod is deleted before Tekton has seen it: the run says that nothing
-/// ran. The watch of pods breaks off before that, and is begun anew by a list.
+/// A container starts while the watch of pods is broken, and its pod is deleted before Tekton has seen the start. The
+/// run therefore says that nothing ran. A list restarts the watch afterwards.
 fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
     for number in 0..4 {
         let at = chance.u64(MINUTE..LASTS);
         let name = format!("ops/gap-{number}");
         let story = pick(chance, &["timeout-of-task-before", "timeout-of-run-before", "timeout-while-image-is-pulled"]);
         create(plan, at, &name, &own_target(number), story);
-        // The pod has been seen to wait before the gap, and it goes, by the time-out of the story, within the gap.
+        // The pod was seen waiting before the gap. The time-out of the story deletes it within the gap.
         let starts = at + chance.u64(2 * SECOND..6 * SECOND);
         plan.acts.push(Act { at: starts, what: Deed::StartPods(name) });
         let from = starts - chance.u64(100..SECOND);
@@ -43,7 +44,7 @@ fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// Nothing is wrong but that the right to create runs is missing, and one execution after the other comes.
+/// The only fault is the missing permission to create runs, while one execution after the other is created.
 fn crowd_without_right(plan: &mut Plan, chance: &mut Rng) {
     let from = chance.u64(SETTLED..LASTS);
     let denied = Trouble::Denied { verb: "create".to_owned(), resource: "pipelineruns".to_owned() };
@@ -54,7 +55,7 @@ fn crowd_without_right(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// Names a target that nothing else of the plan has, so that nothing keeps its execution from running at once.
+/// Returns a target that no other part of the plan uses: its execution can run at once.
 fn own_target(number: usize) -> String {
     format!("node/worker-node-9{number}")
 }

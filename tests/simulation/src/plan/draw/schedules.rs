@@ -1,5 +1,5 @@
-//! Draws schedules, what people do with them, and the faults that are theirs. What is drawn for the rest of the plan is
-//! the same without them.
+//! Draws schedules, deeds of people on them, and faults that only concern them. The rest of the plan does not depend on
+//! these draws.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BEFORE_ANYTHING_RAN, LASTS, MINUTE, SECOND, TARGETS, WORKFLOWS, pick};
 use crate::plan::{Act, Deed, Edit, Fault, Hint, Millis, NAMESPACES, NewSchedule, Plan, Trouble};
 
-/// Specs: short and long intervals, cron, with and without what bounds them.
+/// Specs with short and long intervals, with cron, with and without limits.
 const SPECS: [&str; 9] = [
     r#"{"interval": "5s"}"#,
     r#"{"interval": "20s"}"#,
@@ -20,7 +20,7 @@ const SPECS: [&str; 9] = [
     r#"{"cron": "*/2 * * * *", "startingDeadlineSeconds": 20}"#,
 ];
 
-/// One plan of so many has no operator for a day.
+/// In one of this many plans the operators are down for a day.
 const AWAY: u64 = 15;
 const DAY: Millis = 24 * 60 * MINUTE;
 
@@ -41,7 +41,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     if !is_calm && seed % AWAY == 2 {
         let from = chance.u64(MINUTE..LASTS / 2);
         plan.faults.push(Fault { from, to: from + DAY, replica: None, what: Trouble::Crash });
-        // The world goes on for a while after that.
+        // The play continues for a while afterwards.
         plan.acts.push(Act { at: from + DAY + 3 * MINUTE, what: Deed::Touch("ops/fix-0".to_owned()) });
     }
 }
@@ -64,7 +64,7 @@ fn draw(name: &str, chance: &mut Rng) -> NewSchedule {
     }
 }
 
-/// Has people do what they do with a schedule and its children.
+/// Adds deeds of people on a schedule and its children.
 fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut Rng) {
     let name = || schedule.name.clone();
     let edit = |spec: Value| Deed::EditSchedule(Edit { name: schedule.name.clone(), spec });
@@ -95,7 +95,7 @@ fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut
     }
 }
 
-/// Draws the faults that only schedules meet.
+/// Draws the faults that only concern schedules.
 fn faults(plan: &mut Plan, chance: &mut Rng) {
     for _ in 0..chance.usize(0..3) {
         let resource = || "workflowschedules".to_owned();

@@ -1,5 +1,5 @@
-//! Draws what is done about schedules that keep failing: who analyses, what that says, who resumes, and registries that
-//! are down. What is drawn for the rest of the plan is the same without it.
+//! Draws the triage of schedules that keep failing: analysts and their verdicts, resumes, and registries that are down.
+//! The rest of the plan does not depend on these draws.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,15 +8,14 @@ use super::{LASTS, MINUTE, SECOND, pick};
 use crate::cluster::verdicts::{SAYS, names};
 use crate::plan::{Act, Deed, Fault, Plan, Trouble};
 
-/// The registry of those schedules that have not that of all others.
+/// The second registry. Some of those schedules use it.
 const OTHER: &str = "other.test";
-/// Stories of analysts that say nothing: one completes without a verdict, one fails, one hangs until it has to end, and
-/// one is missing.
+/// Stories of analysts without a verdict: one completes, one fails, one hangs until its deadline, and one is missing.
 const SILENT: [&str; 4] = ["success", "exit-first", "cancel-after", "no-such-story"];
-/// How often a registry may be down.
+/// The most outages of a registry.
 const OUTAGES: usize = 3;
 
-/// Adds all that to the schedules of a plan.
+/// Adds all of this to the schedules of a plan.
 pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x7214_6E55);
     flags(plan, &mut chance);
@@ -62,7 +61,7 @@ fn flags(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// Draws `spec.triage`; none leaves it to the defaults.
+/// Draws `spec.triage`. `None` leaves the defaults.
 fn triage(tekton: &str, chance: &mut Rng) -> Option<Value> {
     let allowed = json!(["timeout", "interval"]);
     let after = chance.u8(1..4);

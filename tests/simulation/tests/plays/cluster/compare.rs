@@ -1,5 +1,5 @@
-//! Compares the objects of a run with what was recorded, up to names, uids, versions and the begin. Reads the fixtures
-//! by itself.
+//! Compares the objects of a run with the recorded ones, except names, uids, versions and the begin. Reads the fixtures
+//! independently.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use wfe_core::Time;
 
 use super::stage::NAMESPACE;
 
-/// What is left of a run: objects by kind and name.
+/// The objects at the end of a run, by kind and name.
 pub(crate) type Left = BTreeMap<(String, String), Value>;
 
 /// The lines of a fixture.
@@ -19,7 +19,7 @@ pub(crate) fn recorded(version: &str, story: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is left at the end of a fixture, told of the run with this name.
+/// The objects at the end of a fixture, renamed for the run with this name.
 pub(crate) fn expected(version: &str, story: &str, run: &str) -> Left {
     let mut objects: BTreeMap<(String, String), Value> = BTreeMap::new();
     for line in recorded(version, story) {
@@ -39,8 +39,8 @@ pub(crate) fn expected(version: &str, story: &str, run: &str) -> Left {
     plain(renamed.collect(), DateTime::from_timestamp(1_767_225_600, 0).unwrap())
 }
 
-/// Replaces uids by kinds and names, and times by how long they are after the begin; leaves out versions, what the
-/// recorder leaves out, and what a run says of its execution.
+/// Replaces uids by kinds and names, and times by their distance from the begin. Removes versions, fields that the
+/// recorder leaves out, and a run's data about its execution.
 pub(crate) fn plain(mut objects: Vec<Value>, begun: Time) -> Left {
     let name = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -60,7 +60,7 @@ pub(crate) fn plain(mut objects: Vec<Value>, begun: Time) -> Left {
             object["spec"] = json!({});
         }
         if object["kind"] == "PipelineRun" && object["metadata"].get("ownerReferences").is_none() {
-            // The run is as somebody made it, before the story.
+            // The test creates the run before the story.
             for field in ["generation", "creationTimestamp", "annotations"] {
                 object["metadata"].as_object_mut().unwrap().remove(field);
             }
@@ -89,7 +89,7 @@ pub(crate) fn each_text(value: &mut Value, change: &impl Fn(&str) -> String) {
     }
 }
 
-/// Leaves out all times.
+/// Removes all times.
 pub(crate) fn timeless(left: Left) -> Left {
     let without = |mut object: Value| {
         each_text(&mut object, &|text| {
@@ -100,7 +100,7 @@ pub(crate) fn timeless(left: Left) -> Left {
     left.into_iter().map(|(key, object)| (key, without(object))).collect()
 }
 
-/// Fails with what differs.
+/// Fails with the differences.
 pub(crate) fn assert_same(title: &str, is: &Left, wanted: &Left) {
     let names = |left: &Left| left.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(is), names(wanted), "{title}");

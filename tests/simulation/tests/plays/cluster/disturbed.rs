@@ -1,4 +1,4 @@
-//! A controller that is down, and servers that forget.
+//! A controller that is stopped, and servers that forget.
 
 use serde_json::{Value, json};
 use wfe_simulation::cluster::stories::VERSIONS;
@@ -72,7 +72,7 @@ async fn a_name_that_is_taken_is_waited_for() {
 async fn a_run_of_the_same_name_is_another_run() {
     let stage = Stage::set(23);
     for story in ["cancel-after", "success"] {
-        // What is left of the first run is collected while the second one begins.
+        // The objects of the first run are collected while the second one begins.
         stage.make(RUN, VERSIONS[0], story);
         stage.release(RUN);
         stage.wait(4.0).await;

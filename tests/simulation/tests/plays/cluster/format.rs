@@ -1,4 +1,4 @@
-//! A fixture that is not what the recorder of today writes is refused, with file and line.
+//! A fixture that does not have the current recorder's format is refused, with file and line.
 
 use wfe_simulation::cluster::stories::Story;
 

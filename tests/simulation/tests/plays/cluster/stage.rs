@@ -1,4 +1,4 @@
-//! A server with a cluster that works on it, and runs as the operator makes them.
+//! A server with a cluster that works on it, and runs as the operator creates them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// Makes a pending run of this story, as the operator does.
+    /// Creates a pending run of this story, like the operator.
     pub(crate) fn make(&self, name: &str, version: &str, story: &str) -> Value {
         self.make_with_timeout(name, &format!("registry.test/{version}/{story}:1.0"), "30m0s")
     }
@@ -97,7 +97,7 @@ impl Stage {
         self.send("POST", &path("pipelineruns", ""), "application/json", &run)
     }
 
-    /// Releases a run, as the operator does.
+    /// Releases a run, like the operator.
     pub(crate) fn release(&self, name: &str) {
         let operations = json!([
             {"op": "test", "path": "/spec/status", "value": "PipelineRunPending"},
@@ -115,13 +115,13 @@ impl Stage {
         self.send("DELETE", &path("pipelineruns", name), "application/json", &Value::Null);
     }
 
-    /// Lets so much time go by.
+    /// Lets this much time pass.
     pub(crate) async fn wait(&self, seconds: f64) {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         assert!(!self.cluster.is_finished(), "the cluster has ended with an error");
     }
 
-    /// Returns all objects but the namespaces.
+    /// Returns all objects except the namespaces.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let all = self.api.look(|server| server.objects().map(|object| Value::clone(object)).collect::<Vec<_>>());
         all.into_iter().filter(|object| object["kind"] != "Namespace").collect()
@@ -138,7 +138,7 @@ impl Stage {
         run["status"]["conditions"][0].clone()
     }
 
-    /// Returns all that was changed so far.
+    /// Returns all changes so far.
     pub(crate) fn log(&self) -> Vec<(u64, Option<Value>)> {
         let change = |change: &wfe_simulation::server::Change| (change.revision, change.is.as_deref().cloned());
         self.api.look(|server| server.changes().map(change).collect())

@@ -1,11 +1,11 @@
-//! Runs that nobody disturbs end as it was recorded.
+//! Undisturbed runs end as recorded.
 
 use wfe_simulation::cluster::stories::{VERSIONS, playable, stories};
 
 use super::compare::{Left, assert_same, expected, plain};
 use super::stage::Stage;
 
-/// Returns the objects whose names begin with that of a run.
+/// Returns a run and the objects whose names begin with its name.
 fn of(stage: &Stage, run: &str, begun: wfe_core::Time) -> Left {
     let belongs = |name: &str| name == run || name.strip_prefix(run).is_some_and(|rest| rest.starts_with('-'));
     let objects = stage.objects().into_iter();
