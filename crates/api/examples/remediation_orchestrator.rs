@@ -1,5 +1,4 @@
-//! A RemediationOrchestrator in small: turns requests into `WorkflowExecution`s, and does what each of them then asks
-//! for.
+//! A small RemediationOrchestrator: turns requests into `WorkflowExecution`s, and follows the next step of each.
 //!
 //! ```sh
 //! cargo run --package wfe-api --example remediation_orchestrator -- \
@@ -9,16 +8,18 @@
 //!     request-1
 //! ```
 //!
-//! The workflows are tried in the order given: the second only when the first failed half way, as its recovery. Several
-//! requests for one target are made at once, as in a storm of alerts: one runs, the others wait for it. It speaks to
-//! the cluster of `KUBECONFIG`, or of the pod that it runs in, with the rights of
-//! `config/samples/remediation-orchestrator.yaml`. It ends with 0 when nothing is left to do, and with 1 when a person
-//! must act or it cannot go on.
+//! The workflows are tried in the order given. The next workflow runs only if the one before failed half way, as its
+//! recovery. Several requests for one target are created at once, as in a storm of alerts: one runs, and the others
+//! wait for it.
 //!
-//! Started anew with the same requests, it finds what it has created by name and goes on from there.
+//! The program uses the cluster of `KUBECONFIG`, or of its own pod, with the permissions of
+//! `config/samples/remediation-orchestrator.yaml`. The exit code is 0 if all requests are remediated. It is 1 if a
+//! person must act or the program cannot continue.
 //!
-//! What a real one does besides: it keeps its state in a `RemediationRequest`, asks whether the alert still fires
-//! before it tries again, and has an `AIAnalysis` choose.
+//! After a restart with the same requests it finds its executions by name and continues.
+//!
+//! A real orchestrator keeps its state in a `RemediationRequest`. Before it tries again, it checks whether the alert
+//! still fires. An `AIAnalysis` chooses its workflows.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,7 +42,7 @@ use wfe_api::{
 
 #[derive(Parser)]
 struct Arguments {
-    /// Namespace of the target; none for a cluster-scoped one.
+    /// Namespace of the target; leave it out for a cluster-scoped target.
     #[arg(long)]
     target_namespace: Option<String>,
     /// Kind of the target.
@@ -50,18 +51,18 @@ struct Arguments {
     /// Name of the target.
     #[arg(long)]
     target_name: String,
-    /// A workflow, as its id and its Tekton bundle; several, the best first.
+    /// A workflow: its id and its Tekton bundle. Repeat the flag for several, the best first.
     #[arg(long = "workflow", value_name = "ID=IMAGE", value_parser = workflow, required = true)]
     workflows: Vec<Workflow>,
-    /// After how many minutes to give up.
+    /// Minutes until the program gives up.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     give_up_after: u64,
-    /// The requests, by name: each gets WorkflowExecutions of its own.
+    /// Names of the requests. Each request gets its own WorkflowExecutions.
     #[arg(required = true)]
     requests: Vec<String>,
 }
 
-/// An entry of the catalogue.
+/// A workflow of the catalogue.
 #[derive(Clone)]
 struct Workflow {
     id: String,
@@ -75,9 +76,9 @@ fn workflow(text: &str) -> Result<Workflow, String> {
 
 /// How a request ends.
 enum End {
-    /// One of its executions completed, or that of another request with the same workflow.
+    /// An execution of the request completed, or one of another request with the same workflow.
     Remediated,
-    /// Nothing that a program may do is left.
+    /// A program can do nothing more.
     PersonMustAct,
 }
 
@@ -104,7 +105,7 @@ struct Orchestrator {
 }
 
 impl Orchestrator {
-    /// Takes a request to its end: asks, follows, and does what the outcome asks for.
+    /// Handles a request to its end: creates executions, follows them, and takes the next step of each.
     async fn remediate(&self, request: &str) -> Result<End> {
         let mut previous: Vec<PreviousExecution> = Vec::new();
         let mut failed: Vec<WorkflowExecution> = Vec::new();
@@ -126,7 +127,7 @@ impl Orchestrator {
                     previous.extend(PreviousExecution::of(&execution));
                     println!("{request}: previousExecutions: {}", serde_json::to_string(&previous)?);
                     failed.push(execution);
-                    // While something of it is still stopping, whoever asks is skipped.
+                    // While something of its run is still stopping, a new execution would be skipped.
                     self.await_release(&Holder { namespace: None, name }).await?;
                 }
                 NextStep::WaitFor { holder, why } => {
@@ -151,15 +152,15 @@ impl Orchestrator {
         bail!("{request}: out of numbers")
     }
 
-    /// Chooses a workflow that has not failed half way yet. A real orchestrator has this chosen by an `AIAnalysis`,
-    /// which it gives the previous executions.
+    /// Chooses a workflow that has not failed half way yet. In a real orchestrator an `AIAnalysis` chooses, from the
+    /// previous executions.
     fn choose(&self, failed: &[WorkflowExecution]) -> Option<&Workflow> {
         let has_failed = |workflow: &Workflow| failed.iter().any(|it| it.spec.workflow_ref.workflow_id == workflow.id);
         self.workflows.iter().find(|workflow| !has_failed(workflow))
     }
 
-    /// Asks for an execution, as the recovery of the one that failed last. One that is there already was created before
-    /// this program was started anew: it is followed as if it were new.
+    /// Creates an execution, as the recovery of the last one that failed. An execution that exists already was created
+    /// before a restart of this program, and is followed like a new one.
     async fn create(
         &self,
         name: &str,
@@ -197,16 +198,16 @@ impl Orchestrator {
         self.watch(&holder, ended).await?.with_context(|| format!("{name} was deleted"))
     }
 
-    /// Waits until another execution has released the target. Returns its workflow, if that completed.
+    /// Waits until another execution has released the target. Returns its workflow, if it completed.
     async fn await_release(&self, holder: &Holder) -> Result<Option<String>> {
         let released = |object: Option<DynamicObject>| {
-            // One that cannot be read is of a later version, and tells as little as one that is gone.
+            // An execution that cannot be read was written by a later version. It is treated as one that was deleted.
             let execution = object.and_then(|object| object.try_parse::<WorkflowExecution>().ok());
             let holds = execution.as_ref().is_some_and(|execution| !execution.has_released_target());
             (!holds).then_some(execution)
         };
         let Some(execution) = self.watch(holder, released).await? else {
-            // What it ran may still be stopping, and nothing shows when that ends.
+            // Its run may still be stopping, and nothing shows when that ends.
             tokio::time::sleep(UNSAID_WAIT).await;
             return Ok(None);
         };
@@ -214,7 +215,8 @@ impl Orchestrator {
         Ok(completed.then_some(execution.spec.workflow_ref.workflow_id))
     }
 
-    /// Watches an execution as plain JSON until `found` finds something. None: it does not exist.
+    /// Watches an execution as plain JSON until `found` returns a result. `found` gets `None` if the execution does not
+    /// exist.
     async fn watch<T>(&self, which: &Holder, found: impl Fn(Option<DynamicObject>) -> Option<T>) -> Result<T> {
         let namespace = which.namespace.as_deref().unwrap_or(self.client.default_namespace());
         let resource = ApiResource::erase::<WorkflowExecution>(&());

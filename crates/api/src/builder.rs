@@ -1,7 +1,7 @@
-//! Builds `WorkflowExecution`s that the API server and the operator take.
+//! Builds `WorkflowExecution`s that the API server and the operator accept.
 //!
-//! Knows every limit and admission rule of the spec, so that a mistake is told where it is made, and not by the answer
-//! of a server. Cannot set what may not be set at creation: `spec.cancellation`, `spec.clearance`, `status`.
+//! The builder checks every limit and admission rule of the spec: a program finds its mistake before it asks a server.
+//! The builder cannot set `spec.cancellation`, `spec.clearance` and `status`, because they may not be set at creation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub use error::{BuildError, Problem};
 
 /// A `WorkflowExecution` that is being built.
 ///
-/// Every field is judged by [`build`](Self::build), and by nothing before it.
+/// [`build`](Self::build) checks all fields; the other methods check nothing.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct WorkflowExecutionBuilder {
     recovered: Option<Recovered>,
 }
 
-/// What has to be known of the execution that is made up for.
+/// The facts about the failed execution of a recovery.
 #[derive(Clone, Debug)]
 struct Recovered {
     failed_half_way: bool,
@@ -64,10 +64,10 @@ struct Recovered {
 // === impl WorkflowExecution ===
 
 impl WorkflowExecution {
-    /// Begins a `WorkflowExecution` of this name.
+    /// Begins a `WorkflowExecution` with this name.
     ///
-    /// A name that follows from what is asked for (the request and a number) makes creating it twice harmless: the
-    /// second time the API server answers `AlreadyExists`.
+    /// Derive the name from the request and a number. It is then harmless to create the object twice: the second time
+    /// the API server answers `AlreadyExists`.
     pub fn builder(name: impl Into<String>) -> WorkflowExecutionBuilder {
         WorkflowExecutionBuilder {
             metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
@@ -95,7 +95,7 @@ impl WorkflowExecution {
 // === impl WorkflowExecutionBuilder ===
 
 impl WorkflowExecutionBuilder {
-    /// Sets the namespace. Without it, the client's default decides.
+    /// Sets the namespace. Without it, the client's default applies.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.metadata.namespace = Some(namespace.into());
         self
@@ -128,7 +128,7 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Adds a parameter of the pipeline; a later value of the same key replaces the earlier.
+    /// Adds a parameter of the pipeline. A later value of the same key replaces the earlier one.
     pub fn parameter(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.spec.parameters.insert(key.into(), value.into());
         self
@@ -140,7 +140,7 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Records how sure whoever chose the workflow is, from 0 to 1.
+    /// Records the confidence in the choice of the workflow, from 0 to 1.
     pub fn confidence(mut self, confidence: f64) -> Self {
         self.spec.confidence = Some(confidence);
         self
@@ -152,55 +152,58 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Sets how long the run may take, in whole seconds, from a second to a day.
+    /// Sets the time limit of the run, in whole seconds, from a second to a day.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets the service account, in the execution namespace, that the workflow's pods run under.
+    /// Sets the service account of the workflow's pods, in the execution namespace.
     pub fn service_account(mut self, name: impl Into<String>) -> Self {
         self.config().service_account_name = Some(name.into());
         self
     }
 
-    /// Sets the last moment at which it may begin; it is kept in whole seconds.
+    /// Sets the latest time at which the execution may be decided. It is kept in whole seconds.
     pub fn start_before(mut self, moment: Time) -> Self {
         self.spec.start_before = Some(moment);
         self
     }
 
-    /// Sets how many seconds after its end the object is removed.
+    /// Sets the seconds from the end of the execution to the removal of the object.
     pub fn ttl_seconds_after_finished(mut self, seconds: i32) -> Self {
         self.spec.ttl_seconds_after_finished = Some(seconds);
         self
     }
 
-    /// Sets what is tried again inside the execution: `true` (all defaults), a number of attempts, or a
-    /// [`Retry`](crate::retry::Retry).
+    /// Sets the retry policy: `true` (all defaults), a number of attempts, or a [`Retry`](crate::retry::Retry).
     ///
-    /// Whether its conditions compile is judged by the operator.
+    /// Only the operator checks whether its conditions compile.
     pub fn retry(mut self, retry: impl Into<Value>) -> Self {
         self.spec.retry = Some(retry.into()).filter(|retry| !retry.is_null());
         self
     }
 
-    /// Names the execution in the same namespace that failed half way and that this one is to make up for.
+    /// Makes this execution the recovery of one that failed half way, by its name in the same namespace.
     ///
-    /// Where that execution is at hand, [`recovers`](Self::recovers) checks more.
+    /// If you have that execution, [`recovers`](Self::recovers) checks more.
     pub fn recovery_of(mut self, name: impl Into<String>) -> Self {
         self.spec.recovery_of = Some(name.into());
         self.recovered = None;
         self
     }
 
-    /// Makes up for an execution that failed half way: names it in `spec.recoveryOf`, and takes its namespace where
-    /// none was set.
+    /// Makes this execution the recovery of one that failed half way: sets `spec.recoveryOf`, and takes over the
+    /// namespace if none was set.
     ///
-    /// [`build`](Self::build) then refuses what rule 2 would skip all the same: an execution of which nothing ran or
-    /// that did not fail, one in another namespace, and the same workflow or bundle again. It does not know the
-    /// failures before that one: workflow and bundle have to be others than those of every execution that failed half
-    /// way on the target since the last success or clearance (specification, section 6).
+    /// [`build`](Self::build) then refuses recoveries that rule 2 would skip:
+    ///
+    /// - of an execution that did not fail, or of which nothing ran;
+    /// - of an execution in another namespace;
+    /// - with the same workflow or bundle again.
+    ///
+    /// It does not know earlier failures. Workflow and bundle must also differ from those of every execution that
+    /// failed half way on the target since the last success or clearance (specification, section 6).
     pub fn recovers(mut self, failed: &WorkflowExecution) -> Self {
         let status = failed.status.as_ref();
         let ran = status.and_then(|status| status.failure_details.as_ref()).is_some_and(|it| it.was_execution_failure);
@@ -216,13 +219,13 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Judges all of it, and makes the object.
+    /// Checks all fields and makes the object.
     ///
     /// # Guarantees
     ///
-    /// What it makes is refused neither by the schema and the rules of the CRD nor by rule 0 of the decision, but for
-    /// conditions of a retry policy that are no CEL. What only the cluster knows (a quota, the rights of the caller, a
-    /// name that is taken) it cannot tell.
+    /// The schema and rules of the CRD accept the object, and so does rule 0 of the decision. There is one exception: a
+    /// condition of the retry policy may be invalid CEL. The builder cannot check what only the cluster knows: a quota,
+    /// the permissions of the caller, a name that exists already.
     pub fn build(mut self) -> Result<WorkflowExecution, BuildError> {
         if let Some(timeout) = self.timeout {
             check::timeout(timeout)?;
@@ -244,7 +247,7 @@ impl WorkflowExecutionBuilder {
 // === impl Recovered ===
 
 impl Recovered {
-    /// Says what speaks against `execution` making up for it.
+    /// Returns why `execution` cannot be the recovery.
     fn objection(self, execution: &WorkflowExecution) -> Option<Problem> {
         if !self.failed_half_way {
             Some(Problem::NothingToRecover)

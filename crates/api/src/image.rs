@@ -1,23 +1,22 @@
-//! What is an image reference: `host:port/path:tag@digest`, all but the path optional, as the distribution project
-//! defines it and as Tekton's bundle resolver reads it.
+//! The form of an image reference: `host:port/path:tag@digest`. Only the path is required. The form is that of the
+//! distribution project and of Tekton's bundle resolver.
 //!
-//! The first part is a host only where it has a dot or a port, or is `localhost`; everywhere else capitals are refused.
-//! The only digest is sha256, as for the resolver. The host may be an IPv6 address in brackets.
+//! The first part is the host if it has a dot or a port, or is `localhost`; everywhere else capitals are refused. The
+//! resolver accepts only sha256 digests, and so does this module. The host may be an IPv6 address in brackets.
 
-/// The same as a regular expression, for the admission rule, but for the length of the path.
+/// The same as a regular expression, for the admission rule. It does not limit the length of the path.
 pub(crate) const PATTERN: &str = "^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)+(:[0-9]+)?\
      |[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?:[0-9]+|localhost|\\[[a-fA-F0-9:]+\\](:[0-9]+)?)/)?\
      [a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*\
      (:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@sha256:[a-f0-9]{64})?$";
 
-/// Matches a reference whose path is not too long: the first part is a host where it has a dot, a port or brackets, or
+/// Matches a reference whose path is not too long. The first part is the host if it has a dot, a port or brackets, or
 /// is `localhost`.
 pub(crate) const LENGTH_PATTERN: &str = "^((localhost|[^/]*[.:][^/]*)/)?[^:@]{1,255}(:[^/]*)?(@.*)?$";
 
-/// Longest path, without the host: registries take no longer names of repositories.
+/// The longest path, without the host: registries refuse longer repository names.
 const PATH: usize = 255;
 
-/// Longest tag.
 const TAG: usize = 128;
 
 /// Returns whether a text is an image reference, e.g. `registry.example/workflows/node-disk-cleanup:1.4.0`.

@@ -1,18 +1,18 @@
 //! The WorkflowExecution API, group `kubernaut.ai`, version `v1alpha1`.
 //!
 //! ```text
-//!  WorkflowExecution ── spec   what to run on which target; immutable, but for `cancellation`, `clearance`
+//!  WorkflowExecution ── spec   what to run on which target; immutable, except `cancellation` and `clearance`
 //!                    └─ status what became of it; written by the operator alone
 //!  WorkflowSchedule ─── spec   when to make such executions, from a template; all of it may change
 //!                    └─ status how that goes; written by the operator alone
 //! ```
 //!
-//! Knows: the types, their schema with every limit, the admission rules (CEL, evaluated by the API server), labels,
-//! annotations, condition types and reasons. Knows no client, no clock, no Tekton, and takes no decision: whoever
-//! creates WorkflowExecutions from a program can depend on this crate alone.
+//! This crate has the types, their schema with every limit, the admission rules (CEL, evaluated by the API server),
+//! labels, annotations, condition types and reasons. It has no client and no clock, does not know Tekton, and takes no
+//! decision. A program that creates WorkflowExecutions can depend on this crate alone.
 //!
-//! Such a program builds them with [`WorkflowExecution::builder`], and asks [`StatusView`] what became of one and what
-//! to do next.
+//! Such a program builds its executions with [`WorkflowExecution::builder`]. [`StatusView`] then says how an execution
+//! ended and what to do next.
 
 mod builder;
 pub mod conditions;

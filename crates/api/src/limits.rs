@@ -1,7 +1,8 @@
 //! The size limits of the schema, in characters (Unicode scalar values, as `maxLength` counts them).
 //!
-//! The API server refuses a write that exceeds one, so whoever writes a status cuts to these first. They also keep the
-//! admission rules within the API server's cost budget, which is computed from them.
+//! The API server refuses a write that exceeds a limit. Code that writes a status therefore cuts its texts to these
+//! limits first. The limits also keep the admission rules within the API server's cost budget, which is computed from
+//! them.
 
 /// Longest name of an object: a DNS subdomain.
 pub const NAME: u32 = 253;
@@ -13,7 +14,7 @@ pub const TARGET: u32 = 571;
 pub const API_VERSION: u32 = 317;
 /// Longest `kind` of an object reference.
 pub const KIND: u32 = 63;
-/// Longest uid; a UUID takes 36, other forms are legal.
+/// Longest uid. A UUID has 36 characters; other forms are legal.
 pub const UID: u32 = 128;
 /// Longest version of a workflow.
 pub const WORKFLOW_VERSION: u32 = 128;
@@ -27,12 +28,12 @@ pub const PARAMETERS: u32 = 64;
 pub const PARAMETER_KEY: u32 = 253;
 /// Longest value of a parameter.
 pub const PARAMETER_VALUE: u32 = 8192;
-/// Most characters of all keys and values of the parameters together. Hundreds of undecided executions, each as large
-/// as it may be, still fit into the memory of an operator that starts.
+/// Most characters of all keys and values of the parameters together. An operator that starts can then hold hundreds of
+/// undecided executions of the largest size in memory.
 pub const PARAMETERS_SIZE: u32 = 65_536;
 /// Longest rationale.
 pub const RATIONALE: u32 = 32_768;
-/// Longest Go duration; the longest that Go itself prints (`-2562047h47m16.854775808s`) takes 25.
+/// Longest Go duration. The longest that Go itself prints (`-2562047h47m16.854775808s`) has 25 characters.
 pub const DURATION: u32 = 32;
 /// Longest reason: a word in `CamelCase`.
 pub const REASON: u32 = 1024;
@@ -42,7 +43,7 @@ pub const MESSAGE: u32 = 32_768;
 pub const SUMMARY: u32 = 1000;
 /// Most conditions of one object.
 pub const CONDITIONS: u32 = 16;
-/// Longest type of a condition, as metav1.Condition has it.
+/// Longest type of a condition; metav1.Condition has the same limit.
 pub const CONDITION_TYPE: u32 = 316;
 /// Longest user name that cancels an execution or clears a block.
 pub const USER: u32 = 1024;
@@ -50,24 +51,24 @@ pub const USER: u32 = 1024;
 pub const CANCELLATION_REASON: u32 = 1024;
 /// Longest reason of a clearance.
 pub const CLEARANCE_REASON: u32 = 1024;
-/// Most attempts of one execution: a status lists all of them, and its rules compare each with each.
+/// Most attempts of one execution. A status lists all of them, and its rules compare each pair.
 pub const ATTEMPTS: u32 = 20;
-/// Longest message of one attempt; that of the last is told in full elsewhere in the status.
+/// Longest message of one attempt. The whole message of the last attempt is elsewhere in the status.
 pub const ATTEMPT_MESSAGE: u32 = 1024;
 /// Longest condition of a retry policy.
 pub const CONDITION: u32 = 512;
-/// Longest name of a schedule: it is the value of a label of its children.
+/// Longest name of a schedule. The name is the value of a label of its children.
 pub const SCHEDULE_NAME: u32 = 63;
-/// Longest cron expression. One with a list of every second minute takes 92.
+/// Longest cron expression. A list of every second minute has 92 characters.
 pub const CRON: u32 = 128;
-/// Longest name of a time zone; the longest that IANA has (`America/Argentina/ComodRivadavia`) takes 32.
+/// Longest name of a time zone. The longest that IANA has (`America/Argentina/ComodRivadavia`) has 32 characters.
 pub const TIME_ZONE: u32 = 64;
 /// Most labels, and most annotations, that a template gives to the children of a schedule.
 pub const TEMPLATE_METADATA: u32 = 16;
-/// Longest value of a label, as Kubernetes has it.
+/// Longest value of a label; Kubernetes has the same limit.
 pub const LABEL_VALUE: u32 = 63;
-/// Longest value of an annotation in a template. Sixteen of them with their keys have less than 40,000 characters, so
-/// that the 256 KiB that Kubernetes gives an object's annotations are enough for any characters.
+/// Longest value of an annotation in a template. Sixteen of them and their keys have fewer than 40,000 characters. They
+/// fit into the 256 KiB that Kubernetes gives an object's annotations, whatever the characters are.
 pub const ANNOTATION_VALUE: u32 = 2048;
 /// Most finished children that a schedule keeps, of each kind.
 pub const HISTORY: u32 = 100;
@@ -75,11 +76,12 @@ pub const HISTORY: u32 = 100;
 pub const HINT_REASON: u32 = 1024;
 /// Length of a schedule's revision, in hexadecimal digits.
 pub const REVISION: u32 = 16;
-/// Longest message about the last run of a schedule; its execution tells the rest.
+/// Longest message about the last run of a schedule; the status of its execution has the rest.
 pub const RUN_MESSAGE: u32 = 1024;
-/// Longest fingerprint of a failure: reason, id and version of the workflow may be cut, the rest tells it from others.
+/// Longest fingerprint of a failure. The reason, and the id and version of the workflow, may be cut; the rest still
+/// tells fingerprints apart.
 pub const FINGERPRINT: u32 = 320;
-/// Most failures in a row that a schedule waits for before a triage.
+/// Most failures in a row that a triage can be set to wait for.
 pub const TRIAGE_AFTER: u32 = 10;
 /// Most fields that a triage may adjust, and most adjustments that it records as refused.
 pub const TRIAGE_FIELDS: u32 = 16;

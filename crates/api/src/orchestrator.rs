@@ -1,12 +1,13 @@
-//! What a program that creates `WorkflowExecution`s makes of their statuses: the RemediationOrchestrator, or any other.
+//! What the statuses of `WorkflowExecution`s mean for the program that creates them, such as the
+//! RemediationOrchestrator.
 //!
 //! ```text
 //!  WorkflowExecution ──► StatusView ──► NextStep            what to do now
 //!          └───────────► PreviousExecution                  what to tell the analysis of a failure
 //! ```
 //!
-//! Pure functions of one object. Knows no other objects, no client and no clock: a time goes in as a value, and what is
-//! to be awaited comes out as one. `docs/remediation-orchestrator.md` tells the whole flow.
+//! These are pure functions of one object, without a client or a clock. A time is an argument, and a wait is a result.
+//! `docs/remediation-orchestrator.md` describes the whole flow.
 
 mod next_step;
 mod previous_execution;

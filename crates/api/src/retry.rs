@@ -1,10 +1,11 @@
 //! Reads `spec.retry`: `true`, `false`, a number of attempts, or an object.
 //!
-//! The schema cannot give such a field a type, so it arrives as plain JSON. [`read`] is total: every value is a policy,
-//! no policy, or a refusal that names the field and what to do. The admission policy `retry.workflowexecutions` refuses
-//! the same values in the same words; values that the schema refuses by itself are refused here in words of their own.
+//! The schema cannot give such a field a type, so the value arrives as plain JSON. [`read`] accepts every value and
+//! returns a policy, no policy, or a refusal that names the field and what to do. The admission policy
+//! `retry.workflowexecutions` refuses the same values in the same words. Values that the schema itself refuses have
+//! words of their own here.
 //!
-//! Conditions (`retryWhen`, `stopWhen`) are texts here: whether they compile is judged elsewhere.
+//! Conditions (`retryWhen`, `stopWhen`) are texts here; the crate `condition` compiles them.
 
 use std::time::Duration;
 
@@ -15,14 +16,13 @@ use wfe_core::retry::RetryPolicy;
 
 use crate::limits;
 
-/// The field.
 const RETRY: &str = "spec.retry";
-/// Longest wait that a policy may give.
+/// The longest `initialDelay` and `maxDelay`.
 const LONGEST_DELAY: Duration = Duration::from_hours(1);
-/// Longest time for everything that a policy may give.
+/// The longest `maxDuration`.
 const MAX_DURATION: Duration = Duration::from_hours(24);
-/// Longest key that a refusal repeats. Longer keys, and those with other characters than names have, are not repeated:
-/// the API server shows no message of several lines.
+/// Longest key that a refusal repeats. Longer keys, and keys with characters that no name has, are not repeated: the
+/// API server shows no message of several lines.
 const SHOWN_KEY: usize = 64;
 
 /// The fields of the object, in the order in which people read them.
@@ -51,7 +51,7 @@ const BELOW_INITIAL: &str = "must not be below initialDelay; raise it, lower ini
 const TOO_SHORT: &str = "is too short, the waits of initialDelay between maxAttempts attempts alone take as long; raise it, \
     or lower maxAttempts or initialDelay";
 
-/// A retry policy for [`retry`](crate::WorkflowExecutionBuilder::retry); what is not set has its default.
+/// A retry policy for [`retry`](crate::WorkflowExecutionBuilder::retry); each value that is not set has its default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,29 +74,29 @@ pub struct Retry(Map<String, Value>);
 // === impl Retry ===
 
 impl Retry {
-    /// Sets how many attempts there are at the most, from 1 to 20, the first included.
+    /// Sets how many attempts there are at most, from 1 to 20, including the first.
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.with("maxAttempts", attempts)
     }
 
-    /// Sets how long the wait before the second attempt is, in whole seconds up to an hour.
+    /// Sets the wait before the second attempt, in whole seconds up to an hour.
     pub fn initial_delay(self, delay: Duration) -> Self {
         self.with("initialDelay", written(delay))
     }
 
-    /// Sets what each further wait is longer by, from 1 to 10.
+    /// Sets the factor by which each further wait is longer, from 1 to 10.
     pub fn backoff_multiplier(self, multiplier: f64) -> Self {
-        // JSON has no such numbers, and a null would be as if absent.
+        // JSON has no such numbers, and a null would count as absent.
         let number = if multiplier.is_finite() { Value::from(multiplier) } else { multiplier.to_string().into() };
         self.with("backoffMultiplier", number)
     }
 
-    /// Sets the longest wait, in whole seconds from one to an hour.
+    /// Sets the longest wait, in whole seconds from a second to an hour.
     pub fn max_delay(self, delay: Duration) -> Self {
         self.with("maxDelay", written(delay))
     }
 
-    /// Sets whether waits are spread, so that many executions do not begin at once.
+    /// Sets whether waits are spread: many executions then do not begin at once.
     pub fn jitter(self, jitter: bool) -> Self {
         self.with("jitter", jitter)
     }
@@ -106,12 +106,12 @@ impl Retry {
         self.with("retryWhen", condition.into())
     }
 
-    /// Sets the CEL condition under which no attempt is repeated, whatever else holds.
+    /// Sets the CEL condition under which no attempt is repeated. It is asked before `retryWhen`.
     pub fn stop_when(self, condition: impl Into<String>) -> Self {
         self.with("stopWhen", condition.into())
     }
 
-    /// Sets whether an attempt is also repeated where something of the workflow ran.
+    /// Sets whether an attempt is also repeated if something of the workflow ran in it.
     pub fn retry_execution_failures(self, retry: bool) -> Self {
         self.with("retryExecutionFailures", retry)
     }
@@ -133,12 +133,13 @@ impl From<Retry> for Value {
     }
 }
 
-/// Writes whole seconds as the field has them. Anything else is written such that it is refused, and not cut.
+/// Writes whole seconds in the form of the field. Any other duration is written in a form that is refused, and is not
+/// rounded.
 fn written(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 { format(duration) } else { format!("{}ns", duration.as_nanos()) }
 }
 
-/// Why a value is no policy: the field, and what is wrong with it.
+/// Why a value is refused: the field, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) field: String,
@@ -147,7 +148,7 @@ pub(crate) struct Refusal {
 
 type Judged<T> = Result<T, Refusal>;
 
-/// Reads the policy. None: there is one attempt, because the field is absent, null or false.
+/// Reads the policy. Returns `None` if the field is absent, null or false: there is one attempt.
 ///
 /// # Errors
 ///
@@ -156,7 +157,7 @@ pub fn read(value: Option<&Value>) -> Result<Option<RetryPolicy>, String> {
     judge(value).map_err(|Refusal { field, problem }| format!("{field}: {problem}"))
 }
 
-/// Reads the policy, and tells the field of a refusal apart from its problem.
+/// Reads the policy. A refusal has its field apart from its problem.
 pub(crate) fn judge(value: Option<&Value>) -> Judged<Option<RetryPolicy>> {
     let none = Map::new();
     let (fields, max_attempts) = match value {
@@ -195,9 +196,10 @@ pub(crate) fn judge(value: Option<&Value>) -> Judged<Option<RetryPolicy>> {
     Ok(Some(policy))
 }
 
-/// Refuses a field that the object does not have: somebody meant another, and would wait for it in vain.
+/// Refuses a field that the object does not have. It is probably a misspelt one, whose effect its author would wait for
+/// in vain.
 fn known(fields: &Map<String, Value>) -> Judged<()> {
-    // Of several, the first in the order of bytes: the API server keeps no order of keys.
+    // The message names the unknown field that is first by bytes, because the API server keeps no order of keys.
     let Some(unknown) = fields.keys().filter(|key| !FIELDS.contains(&key.as_str())).min() else { return Ok(()) };
     let is_name = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     let shown = if (1..=SHOWN_KEY).contains(&unknown.len()) && is_name(unknown) { unknown } else { "" };
@@ -205,13 +207,13 @@ fn known(fields: &Map<String, Value>) -> Judged<()> {
     Err(refusal(shown, if shown.is_empty() { format!("has a field that {problem}") } else { problem }))
 }
 
-/// Refuses waits that contradict each other, or that cannot be over in time.
+/// Refuses waits that contradict each other, or that do not fit into `maxDuration`.
 fn fits(policy: &RetryPolicy) -> Judged<()> {
     let RetryPolicy { max_attempts, initial_delay, max_delay, max_duration, .. } = policy;
     if max_delay < initial_delay {
         return Err(refusal("maxDelay", BELOW_INITIAL));
     }
-    // What the admission policy can tell. It knows no powers, so it leaves the exact sum to the second test.
+    // The admission policy makes the same test. It cannot compute powers and leaves the exact sum to the second test.
     if initial_delay.saturating_mul(max_attempts - 1) >= *max_duration {
         return Err(refusal("maxDuration", TOO_SHORT));
     }
@@ -229,12 +231,12 @@ fn fits(policy: &RetryPolicy) -> Judged<()> {
     Ok(())
 }
 
-/// The fields that somebody gave.
+/// The fields that are present in the value.
 struct Given<'a>(&'a Map<String, Value>);
 
 impl Given<'_> {
     fn read<T>(&self, name: &str, problem: &str, read: impl FnOnce(&Value) -> Option<T>) -> Judged<Option<T>> {
-        // The API server drops a null from fields that it knows, so a null is as if absent.
+        // The API server drops a null from fields that it knows, so a null counts as absent.
         match self.0.get(name).filter(|value| !value.is_null()) {
             None => Ok(None),
             Some(value) => read(value).map(Some).ok_or_else(|| refusal(name, problem)),
@@ -247,14 +249,14 @@ fn refusal(name: &str, problem: impl Into<String>) -> Refusal {
     Refusal { field, problem: problem.into() }
 }
 
-/// JSON writes the number 3 also as `3.0`, and the schema takes both.
+/// JSON may also write the number 3 as `3.0`, and the schema accepts both.
 fn attempts(value: &Value) -> Option<u32> {
     (1..=limits::ATTEMPTS).find(|&count| value.as_f64() == Some(f64::from(count)))
 }
 
 fn multiplier(value: &Value) -> Option<Thousandths> {
     let number = value.as_f64().filter(|number| (1.0..=10.0).contains(number))?;
-    // A float is cast to the nearest whole number that fits; this one is at most 10000.
+    // A cast from a float to an integer saturates; this value is at most 10000.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     Some(Thousandths((number * 1000.0).round() as u32))
 }
@@ -264,10 +266,10 @@ fn condition(value: &Value) -> Option<Box<str>> {
     (1..=limits::CONDITION).contains(&u32::try_from(text.chars().count()).ok()?).then(|| text.into())
 }
 
-/// Reads hours, minutes and seconds in this order, each of at most five digits, at least one of them.
+/// Reads hours, minutes and seconds in this order. At least one of them is present, and each has at most five digits.
 ///
-/// It is narrower than Go, which also takes fractions: the admission policy tests the form before it reads the
-/// duration, because too large a one stops the evaluation of the whole policy.
+/// Go also accepts fractions. The admission policy tests this form before it reads the duration, because a duration
+/// that is too large stops the evaluation of the whole policy.
 fn seconds(value: &Value, least: u64, most: Duration) -> Option<Duration> {
     let mut rest = value.as_str().filter(|text| !text.is_empty())?;
     let mut total: u64 = 0;

@@ -1,14 +1,14 @@
-//! How `spec.targetResource` is put together from the object that an alert is about.
+//! Builds `spec.targetResource` from the object that an alert is about.
 //!
-//! The admission rules of the field refuse what is refused here, so that a program learns of it before it asks the API
-//! server. Returns the parts as they are given: the canonical form is shown in `status.target`.
+//! It refuses what the admission rules of the field refuse, which a program thus learns before it asks the API server.
+//! The parts are returned as they are given; `status.target` shows the canonical form.
 
 use wfe_core::target::{TargetError, TargetName};
 
 /// Writes the target of an execution: `namespace/kind/name`, or `kind/name` for a cluster-scoped object.
 ///
-/// The parts are written as they are given; every spelling of a kind is the same target. A built-in kind takes a
-/// namespace exactly where its objects have one. An empty namespace is refused.
+/// The parts are written as they are given. All spellings of a kind name the same target. A built-in kind must have a
+/// namespace if it is namespaced, and must have none if it is cluster-scoped. An empty namespace is refused.
 ///
 /// ```
 /// use wfe_api::{TargetError, target_resource};

@@ -1,18 +1,18 @@
-//! Variables of Tekton in the value of a parameter: Tekton puts another text in their place.
+//! Variables of Tekton in the value of a parameter. Tekton replaces a variable by another text.
 //!
-//! Such a value is refused. The workflow would get something that nobody has asked for, such as the name of its run or
-//! the path of its credentials.
+//! Such a value is refused, because the workflow would get a text that its author did not write. Examples are the name
+//! of the run and the path of its credentials.
 
-/// What a variable begins with after `$(`. `params` is not among them: Tekton replaces these once, before it replaces
-/// the parameter that holds the text.
+/// The words that can follow `$(` in a variable. `params` is not among them: Tekton replaces `params` variables once,
+/// before it inserts the parameter that holds the text.
 pub(crate) const FIRST_WORDS: [&str; 10] =
     ["tasks", "finally", "context", "results", "workspaces", "step", "steps", "credentials", "inputs", "outputs"];
 
-/// Why a value is refused that refers to a variable, and what to do.
+/// Why a value that refers to a variable is refused, and what to do.
 pub const REFUSAL: &str = "a value must not refer to a variable of Tekton, such as $(context.pipelineRun.name): Tekton would put \
      another text in its place; leave the variable out, or use it in the pipeline itself";
 
-/// Returns whether a value refers to a variable: `$(`, a first word of one such as `context`, and `.` or `[`.
+/// Returns whether a value refers to a variable: `$(`, then one of `FIRST_WORDS` such as `context`, then `.` or `[`.
 #[must_use]
 pub fn refers_to_one(value: &str) -> bool {
     value.split("$(").skip(1).any(|inside| {

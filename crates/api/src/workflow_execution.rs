@@ -1,8 +1,8 @@
-//! `WorkflowExecution`: the request to run one workflow on one target, and the record of what became of it.
+//! `WorkflowExecution`: the request to run one workflow on one target, and the record of how it ended.
 //!
-//! The doc comments of the fields are what `kubectl explain wfe` prints: they are written for people who write YAML.
-//! Times are whole seconds, durations are strings in Go's form that the API server checks; nothing here can panic on
-//! what a user typed.
+//! `kubectl explain wfe` prints the doc comments of the fields: they are written for people who write YAML. Times are
+//! whole seconds. Durations are strings in Go's form, which the API server checks. No input of a user can cause a panic
+//! here.
 
 // KubeSchema expands to a public struct inside a function body. Doc comments are shown as plain text, without Markdown.
 #![allow(unreachable_pub, clippy::doc_markdown)]

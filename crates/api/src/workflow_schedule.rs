@@ -1,8 +1,9 @@
-//! `WorkflowSchedule`: when to run one workflow on one target again and again, and how that goes (section 12.1).
+//! `WorkflowSchedule`: when to run one workflow on one target again and again, and the record of its runs (section
+//! 12.1).
 //!
-//! The doc comments of the fields are what `kubectl explain wfs` prints: they are written for people who write YAML.
-//! Durations and times are as the API server has checked them; whether a cron expression has a slot at all, and what a
-//! zone is, is judged elsewhere. What is planned is decided elsewhere too.
+//! `kubectl explain wfs` prints the doc comments of the fields: they are written for people who write YAML. The API
+//! server has checked the form of durations and times. The operator plans the runs. It also finds out whether a cron
+//! expression has a slot at all, and whether it knows the time zone.
 
 // KubeSchema expands to a public struct inside a function body. Doc comments are shown as plain text, without Markdown.
 #![allow(unreachable_pub, clippy::doc_markdown)]
@@ -19,7 +20,7 @@ pub use spec::{
 pub use status::{LastMissed, LastRun, NextRunReason, RunOutcome, WorkflowScheduleStatus};
 pub use triage::{Adjustment, Analyst, Resume, Triage, TriageRun, TriageState, TriageStatus, TriageVerdict};
 
-/// Kind of a schedule, as in the `remediationRequestRef` of its children.
+/// Kind of a schedule, which the `remediationRequestRef` of its children names.
 pub const KIND: &str = "WorkflowSchedule";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Evaluates a condition whose names and types were examined, and tells errors by class.
+//! Evaluates a condition whose names and types were examined, and classifies errors.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::types;
 use crate::unusable::Unusable;
 use crate::variables::{self, Variables};
 
-/// Why a condition has no answer. The evaluator's own words are dropped, as they quote values.
+/// Why a condition has no answer. The evaluator's own words are dropped because they quote values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// A map does not have the key or field that the condition reads.
@@ -27,7 +27,7 @@ pub enum RunError {
     /// The result of an arithmetic operation does not fit into 64 bits.
     #[error("overflow")]
     Overflow,
-    /// An operator or function does not take values of these types.
+    /// An operator or function does not accept values of these types.
     #[error("no such overload: an operator or function does not take values of these types")]
     Overload,
     /// A text or a number cannot be converted.
@@ -36,13 +36,13 @@ pub enum RunError {
     /// A map in the condition has the same key twice.
     #[error("repeated key")]
     RepeatedKey,
-    /// The condition has yielded something other than true or false.
+    /// The result is neither true nor false.
     #[error("the result is not true or false")]
     NotBoolean,
     /// The text cannot be used as a condition.
     #[error("the condition cannot be used: it {0}")]
     Unusable(#[from] Unusable),
-    /// No thread could be started to evaluate the condition. It can be asked again.
+    /// No thread could be started to evaluate the condition. The caller can try again.
     #[error("no thread could be started")]
     NoThread,
     /// The evaluator has failed in another way.
@@ -60,8 +60,8 @@ pub(crate) fn evaluate(condition: &IdedExpr, variables: &Variables) -> Result<bo
     answer.downcast_ref::<CelBool>().map(|answer| *answer.inner()).ok_or(RunError::NotBoolean)
 }
 
-/// Evaluates a condition on harmless values, and refuses it where it fails whatever the values are: with the wrong
-/// types, unless it reads `data`, whose type depends on the value.
+/// Evaluates a condition on harmless values. Refuses it if it fails on wrong types, unless it reads `data`: the type of
+/// `data` depends on the value.
 pub(crate) fn try_out(condition: &IdedExpr) -> Result<(), Unusable> {
     match evaluate(condition, &Variables::harmless()) {
         Err(RunError::Overload | RunError::NotBoolean) if !types::reads_data(condition) => Err(Unusable::Mistyped),
@@ -82,7 +82,7 @@ fn class(error: &ExecutionError) -> RunError {
         | ExecutionError::UnsupportedKeyType(_)
         | ExecutionError::UnexpectedType { .. }
         | ExecutionError::ValuesNotComparable(..) => RunError::Overload,
-        // Only int() and double() are functions that fail.
+        // Of all functions only int() and double() can fail.
         ExecutionError::FunctionError { .. } => RunError::Conversion,
         ExecutionError::DuplicateKey(_) => RunError::RepeatedKey,
         _ => RunError::Other,

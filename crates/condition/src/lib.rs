@@ -1,26 +1,27 @@
-//! Conditions on a failed attempt: short CEL expressions that answer yes or no, such as `statusCode >= 500`.
+//! Conditions on a failed attempt: short CEL expressions that are true or false, such as `statusCode >= 500`.
 //!
-//! [`check`] says whether a text can be used as a condition. [`ask`] evaluates it for one failed attempt. Both are
-//! functions of their arguments, and nothing compiled is kept between calls: compiling takes less than a millisecond.
-//! The crate knows nothing of executions, Kubernetes or Tekton.
+//! [`check`] checks whether a text can be used as a condition. [`ask`] evaluates it for one failed attempt. Both are
+//! functions of their arguments. They compile the text at each call, which takes less than a millisecond. The crate
+//! does not know executions, Kubernetes or Tekton.
 //!
-//! Conditions are written by users, and values come from the programs that users run. The crate `cel`, which parses
-//! and evaluates, has no limit on cost, and checks neither names nor types. So all of it is bounded here:
+//! Users write conditions, and values come from the programs that users run. The crate `cel` parses and evaluates
+//! conditions. It has no limit on cost, and checks neither names nor types. This crate therefore adds these limits:
 //!
-//! - **Size.** A condition has at most [`MAX_CHARACTERS`] characters and [`MAX_NODES`] nodes. There are no macros but
-//!   `has`, so nothing repeats: an evaluation visits each node once at most.
-//! - **Memory.** No operation yields more than its operands together: strings and lists are only ever joined, and
-//!   nothing names an intermediate result to use it twice. An operand has at most 64 KiB of text ([`MAX_VALUE`],
-//!   [`MAX_RESULT`]), so a value has at most 128 times that, 8 MiB. JSON takes more memory than its text, up to 200 KiB
-//!   for the 4 KiB of `data` ([`MAX_ENTRY`]). The most that was measured for one evaluation is 35 MiB and half a second
-//!   without optimization, so whoever asks many conditions at once has to limit how many.
-//! - **Stack.** Parsing and evaluation recurse. They run on a thread of their own with a stack of 64 MiB, of which only
-//!   touched pages cost memory. The caller waits for that thread: asynchronous code has to call from a thread that may
+//! - **Size.** A condition has at most [`MAX_CHARACTERS`] characters and [`MAX_NODES`] nodes. `has` is the only macro,
+//!   and nothing can loop: an evaluation visits each node at most once.
+//! - **Memory.** A result is never larger than its operands together. Strings and lists are only joined, and no
+//!   intermediate result can be used twice. An operand has at most 64 KiB of text ([`MAX_VALUE`], [`MAX_RESULT`]), and
+//!   so a value has at most 128 times that, 8 MiB. Parsed JSON needs more memory than its text: up to 200 KiB for the 4
+//!   KiB of `data` ([`MAX_ENTRY`]). The most that was measured for one evaluation is 35 MiB and half a second, without
+//!   optimization. A caller must limit how many conditions it evaluates at once.
+//! - **Stack.** Parsing and evaluation are recursive. They run on their own thread with a stack of 64 MiB, of which
+//!   only used pages cost memory. The caller waits for that thread: asynchronous code must call from a thread that may
 //!   block.
 //! - **Panics.** A panic of the evaluator ends that thread and is reported as an error. The panic hook of the program
 //!   still prints its message.
 //!
-//! No error quotes a value of a variable, as values may be secrets. Errors of [`check`] quote names in the condition.
+//! No error quotes the value of a variable, because values may be secrets. Errors of [`check`] quote names in the
+//! condition.
 
 mod evaluate;
 mod names;
@@ -43,9 +44,9 @@ pub const MAX_NODES: usize = 128;
 
 /// Returns whether `text` can be used as a condition, and if not, why.
 ///
-/// A condition is parsed, its names and types are examined, and it is evaluated once on harmless values. Whether it
-/// fails at run time depends on the values alone after that: a key that is missing, a division by zero, a text that is
-/// no number, `data` of another type.
+/// The condition is parsed, its names and types are examined, and it is evaluated once on harmless values. After that
+/// only values can make it fail at run time: a missing key, a division by zero, a text that is no number, `data` of
+/// another type.
 pub fn check(text: &str) -> Result<(), Unusable> {
     stack::on_large_stack(|| {
         let condition = syntax::parse(text)?;
@@ -56,7 +57,7 @@ pub fn check(text: &str) -> Result<(), Unusable> {
 
 /// Evaluates the condition `text` for one failed attempt.
 ///
-/// A condition that [`check`] refuses is [`RunError::Unusable`], as it may have been accepted by another version.
+/// A condition that [`check`] refuses gives [`RunError::Unusable`]: another version may have accepted it.
 pub fn ask(text: &str, variables: &Variables) -> Result<bool, RunError> {
     stack::on_large_stack(|| {
         let condition = syntax::parse(text)?;

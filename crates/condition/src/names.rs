@@ -1,6 +1,6 @@
-//! What a condition may name, as messages list it, and the values of `reason`.
+//! The names that a condition may use, as messages list them, and the values of `reason`.
 
-/// All values that `reason` may have.
+/// The reasons that a condition can compare with.
 pub const REASONS: [&str; 7] = [
     "OOMKilled",
     "DeadlineExceeded",

@@ -1,17 +1,17 @@
-//! A thread with room for deep recursion. It knows nothing of what runs on it.
+//! Runs a function on a thread with a large stack, for deep recursion.
 
 use std::thread;
 
-/// The stack of the thread that parses and evaluates. 250 terms in 501 characters overflow 8 MiB where the parser is
-/// built without optimization; with it, what the tests try needs less than 2 MiB.
+/// The stack of the thread that parses and evaluates. Without optimization of the parser, 250 terms in 501 characters
+/// overflow 8 MiB. With optimization, the conditions of the tests need less than 2 MiB.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Why nothing came back from the thread.
+/// Why the thread returned no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
-    /// The system has no thread or no memory to give.
+    /// The system has no free thread or memory.
     NoThread,
-    /// The work panicked.
+    /// The function panicked.
     Panicked,
 }
 

@@ -1,4 +1,4 @@
-//! Parses a condition into its tree, within the bounds on its size. It knows nothing of names and types.
+//! Parses a condition into its tree and checks its size. Names and types are checked elsewhere.
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Macro;
@@ -7,7 +7,6 @@ use cel::{Env, ParseErrors};
 use crate::unusable::Unusable;
 use crate::{MAX_CHARACTERS, MAX_NODES};
 
-/// Parses a condition.
 pub(crate) fn parse(text: &str) -> Result<IdedExpr, Unusable> {
     let characters = text.chars().count();
     match characters {
@@ -22,8 +21,8 @@ pub(crate) fn parse(text: &str) -> Result<IdedExpr, Unusable> {
     }
 }
 
-/// Returns what expressions can use: all functions of CEL, of the macros `has` alone, and no optional values.
-/// Without the other macros, `[1].all(i, true)` stays a call, which is refused by its name, and none is expanded.
+/// Returns the language of conditions: all functions of CEL, the macro `has`, and no optional values. Other macros are
+/// not expanded. `[1].all(i, true)` therefore stays a call, which is refused by its name.
 pub(crate) fn environment() -> Env {
     let mut environment = Env::default().with_optional_support(false).with_stdlib();
     let has = Macro::global("has", 1, |_, _, arguments| match arguments.first_mut() {
@@ -34,13 +33,13 @@ pub(crate) fn environment() -> Env {
         }
         _ => Ok(None),
     });
-    // An empty environment has no macro yet that this one could be in conflict with.
+    // The environment has no macro yet, and so there is no conflict.
     drop(environment.add_macro(has));
     environment
 }
 
-/// Finds the first error that has a place. The parser's own words list its tokens, and help nobody; they alone tell
-/// that it has met its limit of nested brackets, which are errors in one place then.
+/// Returns the first error that has a place. The parser's own words only list its tokens, which does not help a user.
+/// They are also the only sign that the parser has met its limit of nested brackets.
 fn syntax_error(errors: &ParseErrors) -> Unusable {
     if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
         return Unusable::TooDeep;
@@ -52,7 +51,6 @@ fn syntax_error(errors: &ParseErrors) -> Unusable {
     place.unwrap_or(Unusable::NotParsed)
 }
 
-/// Counts the nodes of a tree.
 fn nodes(node: &IdedExpr) -> usize {
     let children: usize = match &node.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).map(nodes).sum(),
@@ -60,7 +58,7 @@ fn nodes(node: &IdedExpr) -> usize {
         Expr::List(list) => list.elements.iter().map(nodes).sum(),
         Expr::Map(map) => map.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Struct(message) => message.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
-        // No macro is expanded that makes a comprehension, and types::check refuses it.
+        // No macro that makes a comprehension is expanded, and types::check refuses comprehensions.
         Expr::Comprehension(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => 0,
     };
     1 + children

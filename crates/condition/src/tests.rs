@@ -1,5 +1,5 @@
-//! Conditions that are accepted, with their answers; conditions that are refused, with the message; and conditions that
-//! fail at run time, with the class.
+//! Accepted conditions with their answers, refused conditions with the message, and conditions that fail at run time
+//! with the class of the error.
 
 mod random;
 
@@ -29,7 +29,7 @@ fn failure() -> Variables {
     }
 }
 
-/// The same with another result.
+/// The same failure with another result.
 fn with(name: &str, value: &str) -> Variables {
     let mut variables = failure();
     variables.result.insert(name.to_owned(), value.to_owned());
@@ -45,12 +45,12 @@ fn without(name: &str) -> Variables {
 #[test]
 fn answers_what_is_asked() {
     for (condition, answer) in [
-        // What issue 003 shows.
+        // The examples of issue 003.
         ("statusCode >= 500 || error != ''", true),
         ("statusCode == 200 && success", false),
         ("!wasExecutionFailure || exitCode == 75", true),
         ("reason != 'ConfigurationError'", true),
-        // What the page for people shows beside these.
+        // Further examples of the page docs/conditions.md.
         ("reason in ['ImagePullBackOff', 'ResourceExhausted']", false),
         ("error.contains('no space left') || error.contains('read-only file system')", false),
         ("reason == 'OOMKilled' && attempt >= 2", false),
@@ -110,7 +110,7 @@ fn answers_what_is_asked() {
         ("dyn(statusCode) == 503", true),
         ("type(data) == map && type(data.a) == int && type(data.tags) == list", true),
         ("type(error) == type('')", true),
-        // An error of one side is absorbed where the other decides.
+        // An error on one side does not count if the other side decides.
         ("1 / (statusCode - 503) == 0 || true", true),
         ("data.b.c == 1 && false", false),
         ("true || result['x'] == ''", true),
@@ -140,7 +140,7 @@ fn every_variable_that_messages_list_has_a_type_and_a_value() {
     }
 }
 
-/// Asserts that each condition is refused with its message, and that nothing evaluates it.
+/// Asserts that each condition is refused with its message, and is not evaluated.
 fn assert_refused<T: AsRef<str>>(cases: &[(&str, T)]) {
     for (condition, message) in cases {
         assert_eq!(
@@ -361,7 +361,7 @@ fn refuses_what_yields_no_boolean() {
         let message = format!("yields {kind}, not true or false: compare it, as in statusCode >= 500");
         assert_refused(&[(condition, message)]);
     }
-    // What only the trial finds.
+    // Mistakes that only the trial evaluation finds.
     let hidden = "fails when it is tried, as types do not fit: leave dyn() out, and compare values of one type";
     assert_refused(&[
         ("dyn(1)", hidden),
@@ -465,7 +465,7 @@ fn the_largest_values_are_evaluated_in_time() {
     let lists = format!("size({}) == 0", ["[error,error]"; 20].join("+"));
     let results = format!("size([{}]) == 50", ["result"; 50].join(","));
     let data = format!("[{}] == [{}]", ["data"; 40].join(","), ["data"; 40].join(","));
-    // 60 times 64 KiB, of two bytes a character.
+    // 60 times 64 KiB, with two bytes per character.
     for (condition, answer) in [
         (format!("size({sum}) == {}", 60 << 15), true),
         (format!("size({nested}) == {}", 41 << 15), true),
@@ -480,7 +480,7 @@ fn the_largest_values_are_evaluated_in_time() {
     }
 }
 
-/// What takes the parser longest: ambiguous, nested, or broken in every place.
+/// The texts that take the parser longest: ambiguous, nested, or broken in every place.
 #[test]
 fn no_text_takes_long_to_parse() {
     for part in [
@@ -497,7 +497,8 @@ fn no_text_takes_long_to_parse() {
     }
 }
 
-/// The page for people shows conditions in blocks of code: each is accepted, and the tests above show its answer.
+/// The page docs/conditions.md shows conditions in blocks of code. Each is accepted, and the tests above have its
+/// answer.
 #[test]
 fn the_examples_of_the_page_are_accepted() {
     let page = include_str!("../../../docs/conditions.md");

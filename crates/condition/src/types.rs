@@ -1,8 +1,8 @@
-//! Examines the names and types of a condition before any value is there. The evaluator does not: to it, an operator
-//! without an overload is an error like any other, and `503 == "503"` is false.
+//! Checks the names and types of a condition without values. The evaluator does not check them: it treats an operator
+//! without an overload like any other error, and `503 == "503"` is false for it.
 //!
-//! Each node has a type. Where it cannot be known it is [`Type::Dyn`], which fits everywhere: `data`, what is read from
-//! it, what `dyn()` returns, and lists, maps and branches of several types.
+//! Each node has a type. If the type cannot be known, it is [`Type::Dyn`], which fits everywhere. These are `data` and
+//! its elements, the result of `dyn()`, and lists, maps and branches of several types.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExp
 use crate::names;
 use crate::unusable::Unusable;
 
-/// How many characters of a name a message quotes.
+/// How many characters of a name are quoted in a message.
 const MAX_QUOTED: usize = 40;
 
 /// The type of a node.
@@ -23,14 +23,14 @@ enum Type {
     Double,
     String,
     Null,
-    /// The type of a type, such as `int` and what `type()` returns.
+    /// The type of a type, such as `int`, and of the result of `type()`.
     Meta,
     List(Box<Type>),
     Map(Box<Type>, Box<Type>),
     Dyn,
 }
 
-/// Refuses unknown names, functions that are not allowed, types that do not fit, and what cannot yield a boolean.
+/// Refuses unknown names, functions that are not allowed, wrong types, and conditions that cannot yield a boolean.
 pub(crate) fn check(condition: &IdedExpr) -> Result<(), Unusable> {
     match type_of(condition)? {
         Type::Bool | Type::Dyn => Ok(()),
@@ -53,7 +53,7 @@ pub(crate) fn reads_data(node: &IdedExpr) -> bool {
     }
 }
 
-/// The type of a variable, or of the name of a type.
+/// Returns the type of a variable, or of the name of a type.
 fn variable(name: &str) -> Option<Type> {
     Some(match name {
         "attempt" | "maxAttempts" | "exitCode" | "statusCode" => Type::Int,
@@ -114,7 +114,7 @@ fn map_type(map: &MapExpr) -> Result<Type, Unusable> {
     Ok(Type::Map(Box::new(key), Box::new(value)))
 }
 
-/// The type that all nodes have, or `dyn`.
+/// Returns the type that all nodes have, or `dyn`.
 fn common(types: impl Iterator<Item = Result<Type, Unusable>>) -> Result<Type, Unusable> {
     let types = types.collect::<Result<Vec<_>, _>>()?;
     Ok(match types.split_first() {
@@ -143,7 +143,7 @@ fn call_type(call: &CallExpr) -> Result<Type, Unusable> {
     }
 }
 
-/// Refuses to compare `reason` with a text that no reason is: such a condition answers always the same.
+/// Refuses to compare `reason` with a text that is no reason, because the answer would always be the same.
 fn compare_reason(call: &CallExpr) -> Result<(), Unusable> {
     let is_reason = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == "reason");
     let with = match (call.func_name.as_str(), call.args.as_slice()) {
@@ -162,7 +162,7 @@ fn compare_reason(call: &CallExpr) -> Result<(), Unusable> {
     }
 }
 
-/// The type of a comparison for equality, unless it is always false.
+/// Returns the type of a comparison for equality. Refuses a comparison that is always false.
 fn equality(left: &Type, right: &Type) -> Result<Type, Unusable> {
     if left.may_equal(right) {
         Ok(Type::Bool)
@@ -171,7 +171,7 @@ fn equality(left: &Type, right: &Type) -> Result<Type, Unusable> {
     }
 }
 
-/// The type that an operator or a function yields, if it takes operands of these types.
+/// Returns the type that an operator or function yields, if it accepts operands of these types.
 fn overload(name: &str, operands: &[Type]) -> Option<Type> {
     use Type::{Bool, Double, Dyn, Int, List, Map, Meta, String, Uint};
     Some(match (name, operands) {
@@ -200,7 +200,7 @@ fn overload(name: &str, operands: &[Type]) -> Option<Type> {
     })
 }
 
-/// The type of what an index or a field reads from a list or a map.
+/// Returns the type of the element that an index or a field reads from a list or a map.
 fn element(of: &Type, by: &Type) -> Result<Type, Unusable> {
     match of {
         Type::List(item) if by.is_number() || *by == Type::Dyn => Ok((**item).clone()),
@@ -210,7 +210,7 @@ fn element(of: &Type, by: &Type) -> Result<Type, Unusable> {
     }
 }
 
-/// The spelling of an operator: its name in the tree is `_>=_`.
+/// Returns the spelling of an operator: its name in the tree is `_>=_`.
 fn symbol(name: &str) -> &str {
     match name {
         operators::IN => "in",
@@ -219,7 +219,7 @@ fn symbol(name: &str) -> &str {
     }
 }
 
-/// How a function is called.
+/// The form in which a function is called.
 struct Form {
     name: &'static str,
     usage: &'static str,
@@ -234,7 +234,7 @@ impl Form {
     }
 }
 
-/// The form of an operator or function that is allowed.
+/// Returns the form of an operator or function that is allowed.
 fn form(name: &str) -> Option<Form> {
     let global = |name, usage, arguments| Form { name, usage, global: Some(arguments), member: None };
     let member = |name, usage| Form { name, usage, global: None, member: Some(1) };
@@ -256,7 +256,7 @@ fn form(name: &str) -> Option<Form> {
         | operators::MODULO
         | operators::INDEX
         | operators::IN => global("an operator", "two operands", 2),
-        // The parser has made a node of its own of each call that is right.
+        // The parser has replaced each correct call of `has` by a node of another kind.
         operators::HAS => Form { name: "has", usage: "has(data.field)", global: None, member: None },
         "size" => Form { name: "size", usage: "size(error)", global: Some(1), member: Some(0) },
         "contains" => member("contains", "error.contains('text')"),
@@ -276,7 +276,7 @@ impl Type {
         matches!(self, Self::Int | Self::Uint | Self::Double)
     }
 
-    /// Whether values can be put in order.
+    /// Returns whether values of this type can be ordered.
     fn is_ordered(&self) -> bool {
         matches!(self, Self::Bool | Self::String | Self::Dyn) || self.is_number()
     }
@@ -285,12 +285,12 @@ impl Type {
         matches!(self, Self::Bool | Self::Int | Self::Uint | Self::String | Self::Dyn)
     }
 
-    /// Whether a map can be asked for such a key: a double finds the int that it equals.
+    /// Returns whether a map can be indexed by this type: a double finds the int that it equals.
     fn may_be_lookup_key(&self) -> bool {
         self.may_be_key() || *self == Self::Double
     }
 
-    /// Whether some values of both types are equal. Numbers of all types compare by value.
+    /// Returns whether some values of both types are equal. Numbers of all types are compared by value.
     fn may_equal(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
@@ -302,7 +302,7 @@ impl Type {
         }
     }
 
-    /// The type of both operands, if it is one of `allowed`.
+    /// Returns the type of both operands, if it is one of `allowed`.
     fn same(&self, other: &Self, allowed: &[Self]) -> Option<Self> {
         match (self, other) {
             (Self::Dyn, Self::Dyn) => Some(Self::Dyn),
@@ -329,7 +329,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A name from the condition, shortened.
+/// Quotes a name from the condition, shortened.
 fn quoted(name: &str) -> String {
     match name.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("`{}...`", &name[..end]),

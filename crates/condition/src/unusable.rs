@@ -3,7 +3,8 @@
 use crate::stack::NoAnswer;
 use crate::{MAX_CHARACTERS, MAX_NODES, names};
 
-/// Why a text cannot be used as a condition. The messages follow the name of the field, as in `retryWhen is empty`.
+/// Why a text cannot be used as a condition. A message continues after the name of the field, as in `retryWhen is
+/// empty`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// The text is empty.
@@ -12,13 +13,13 @@ pub enum Unusable {
     /// The text has too many characters.
     #[error("has {characters} characters, at most {MAX_CHARACTERS} are allowed")]
     TooLong {
-        /// How many it has.
+        /// Their number.
         characters: usize,
     },
     /// The tree has too many nodes.
     #[error("has {nodes} names, literals, operators and calls, at most {MAX_NODES} are allowed: use fewer terms")]
     TooManyNodes {
-        /// How many it has.
+        /// Their number.
         nodes: usize,
     },
     /// The text does not follow the grammar of CEL.
@@ -29,7 +30,7 @@ pub enum Unusable {
         /// The column of the first error, from 1.
         column: usize,
     },
-    /// Brackets are nested deeper than the parser follows them.
+    /// Brackets are nested deeper than the limit of the parser.
     #[error("has brackets nested deeper than 95 levels: simplify it")]
     TooDeep,
     /// The text does not follow the grammar of CEL, and the parser names no place.
@@ -52,13 +53,13 @@ pub enum Unusable {
     Form {
         /// The name of the function.
         name: &'static str,
-        /// How it is called.
+        /// The correct form.
         usage: &'static str,
     },
-    /// A part of CEL is not allowed.
+    /// The condition uses a part of CEL that is not allowed.
     #[error("contains {0}, which is not allowed: use strings, numbers, lists and maps")]
     Construct(&'static str),
-    /// Values of two types are compared that are never equal.
+    /// The condition compares values of two types that are never equal.
     #[error("compares {left} with {right}, which are never equal: compare values of one type{}", hint(left, right))]
     NeverEqual {
         /// The type of the left side.
@@ -66,13 +67,13 @@ pub enum Unusable {
         /// The type of the right side.
         right: String,
     },
-    /// The reason is compared with a text that is none.
+    /// The condition compares the reason with a text that is no reason.
     #[error("compares reason with {name}, which it never is: the reasons are {}", names::REASONS.join(", "))]
     Reason {
         /// The text, shortened.
         name: String,
     },
-    /// An operator or a function does not take values of these types.
+    /// An operator or function does not accept values of these types.
     #[error("applies {operator} to {operands}, which it does not take: {}", remedy(operator))]
     Types {
         /// The operator or function.
@@ -80,27 +81,27 @@ pub enum Unusable {
         /// The types of its operands.
         operands: String,
     },
-    /// A field or an element is read where there are none of this type.
+    /// The condition reads a field or an element of a type that has none.
     #[error("reads an element of {of} by {by}: a list has elements by int, result by string, and data may have any")]
     Element {
-        /// The type of what is read from.
+        /// The type that is read from.
         of: String,
         /// The type of the index, or string for a field.
         by: String,
     },
-    /// A map in the condition has a key of a type that no key has.
+    /// A map in the condition has a key of a type that cannot be a key.
     #[error("has a map with a key of type {0}: keys are bool, int or string")]
     Key(String),
     /// The condition yields something other than true or false.
     #[error("yields {0}, not true or false: compare it, as in statusCode >= 500")]
     NotBoolean(String),
-    /// The condition fails on harmless values: `dyn()`, or a list of several types, has hidden what does not fit.
+    /// The condition fails on harmless values: `dyn()`, or a list of several types, has hidden a wrong type.
     #[error("fails when it is tried, as types do not fit: leave dyn() out, and compare values of one type")]
     Mistyped,
-    /// The evaluator fails, or does not know what it was given.
+    /// The evaluator fails, or does not know a construct.
     #[error("cannot be evaluated: write it in another way")]
     NotEvaluated,
-    /// No thread could be started to examine the text. This says nothing of the text: it has to be examined again.
+    /// No thread could be started to examine the text, which may still be valid: it must be examined again.
     #[error("could not be examined: no thread could be started")]
     NotExamined,
 }
@@ -114,7 +115,7 @@ impl From<NoAnswer> for Unusable {
     }
 }
 
-/// Says what to do about operands of the wrong types.
+/// Returns what to do about operands of the wrong types.
 fn remedy(operator: &str) -> &'static str {
     match operator {
         "in" => "it takes a list or a map, and contains() finds a part of a text",
@@ -124,7 +125,7 @@ fn remedy(operator: &str) -> &'static str {
     }
 }
 
-/// Adds the remedy for the commonest comparisons that are always false.
+/// Returns the remedy for the commonest comparisons that are always false.
 fn hint(left: &str, right: &str) -> &'static str {
     match (left, right) {
         ("string", "int" | "double") => ", as in '503', or convert with int() or double()",

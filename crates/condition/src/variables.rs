@@ -1,4 +1,4 @@
-//! What a condition can ask about: the facts of one failed attempt, limited in size, and what is derived from them.
+//! The variables of a condition: the facts of one failed attempt, limited in size, and the values derived from them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,60 +7,64 @@ use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey,
 use cel::common::value::Val;
 use serde_json::Value as Json;
 
-/// How many entries of `result` a condition sees.
+/// How many entries of `result` a condition can read.
 pub const MAX_ENTRIES: usize = 64;
 
 /// How many bytes the name and the value of one entry of `result` may have together. Tekton limits all results of a
-/// step to 4 KiB unless it is told otherwise.
+/// step to 4 KiB by default.
 pub const MAX_ENTRY: usize = 4 << 10;
 
 /// How many bytes the names and values of `result` may have together.
 pub const MAX_RESULT: usize = 64 << 10;
 
-/// How many bytes of any other string a condition sees.
+/// How many bytes of any other string a condition can read.
 pub const MAX_VALUE: usize = 64 << 10;
 
-/// Results that conditions have variables for. They are kept first.
+/// Results that have their own variables. They are kept first.
 const STATUS_CODE: [&str; 2] = ["statusCode", "status_code"];
 const DATA: &str = "data";
 
 /// The facts of one failed attempt.
 ///
-/// Three variables are not here. `success` is always false, as conditions are asked about failures alone. `statusCode`
-/// is the first of the results `statusCode` and `status_code` that is an integer, blanks around it ignored, and 0 where
-/// neither is. `data` is the result `data`: parsed where it is JSON, else the string, and null where there is none. A
-/// number in JSON becomes an int if it is one of 64 bits, else a double.
+/// Three variables are derived and are no fields here.
+///
+/// - `success` is always false, because conditions are evaluated only after failures.
+/// - `statusCode` is the result `statusCode` if it is an integer, else the result `status_code` if that is one, else 0.
+///   Blanks around the integer are ignored.
+/// - `data` is the result `data`: parsed if it is JSON, else the string, and null if there is no such result. A number
+///   in JSON becomes an int if it fits into 64 bits with a sign, else a double.
 ///
 /// # Limits
 ///
 /// - An entry of `result` whose name and value have more than [`MAX_ENTRY`] bytes is left out.
-/// - Of the others, `statusCode`, `status_code` and `data` are kept first, then the rest in the order of their names,
-///   up to [`MAX_ENTRIES`] in all. The first that does not fit into [`MAX_RESULT`] bytes is left out, with all behind.
-/// - Any other string is cut to [`MAX_VALUE`] bytes, at the beginning of a character.
+/// - Of the other entries, `statusCode`, `status_code` and `data` come first, then the rest in the order of their
+///   names. At most [`MAX_ENTRIES`] are kept. The first entry that does not fit into [`MAX_RESULT`] bytes is left out,
+///   with all after it.
+/// - Any other string is cut to [`MAX_VALUE`] bytes, and no character is split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variables {
-    /// `attempt`: which attempt failed, from 1.
+    /// `attempt`: the number of the attempt that failed, from 1.
     pub attempt: u32,
-    /// `maxAttempts`: how many attempts there may be.
+    /// `maxAttempts`: the highest number of attempts.
     pub max_attempts: u32,
-    /// `reason`: why the attempt failed, in a word.
+    /// `reason`: the class of the failure, one of [`REASONS`](crate::REASONS).
     pub reason: String,
-    /// `error`: why the attempt failed, in words for people.
+    /// `error`: the message of the failure.
     pub error: String,
-    /// `exitCode`: how the container that failed has exited, -1 where none has.
+    /// `exitCode`: the exit code of the container that failed, -1 if no container exited.
     pub exit_code: Option<i32>,
-    /// `wasExecutionFailure`: whether something of the attempt ran.
+    /// `wasExecutionFailure`: whether something of the attempt ran, or may have run.
     pub was_execution_failure: bool,
     /// `nodeId`: the pipeline task that failed, or empty.
     pub node_id: String,
-    /// `executionId`: identifies the execution.
+    /// `executionId`: the uid of the WorkflowExecution.
     pub execution_id: String,
     /// `result`: the results of the run.
     pub result: BTreeMap<String, String>,
 }
 
 impl Variables {
-    /// Makes up facts that no condition has a reason to fail on.
+    /// Returns facts on which a valid condition does not fail.
     pub(crate) fn harmless() -> Self {
         let result = [("statusCode", "500"), ("data", "{}")];
         Self {
@@ -109,7 +113,7 @@ pub(crate) fn data(result: &BTreeMap<&str, &str>) -> Json {
     serde_json::from_str(text).unwrap_or_else(|_| Json::String((*text).to_owned()))
 }
 
-/// Gives all variables to the context of an evaluation. `types::variable` lists them with their types.
+/// Adds all variables to the context of an evaluation. `types::variable` lists them with their types.
 pub(crate) fn provide<'v>(
     context: &mut Context<'_, 'v>,
     variables: &'v Variables,
@@ -145,14 +149,14 @@ fn map<'v>(entries: impl Iterator<Item = (&'v str, Box<dyn Val + 'v>)>) -> Box<d
     Box::new(CelMap::from(entries.collect::<HashMap<_, _>>()))
 }
 
-/// Converts JSON, which `serde_json` parses to a depth of 128 and no further.
+/// Converts JSON. `serde_json` parses it to a depth of at most 128.
 fn from_json(json: &Json) -> Box<dyn Val + '_> {
     match json {
         Json::Null => Box::new(CelNull),
         Json::Bool(value) => Box::new(CelBool::from(*value)),
         Json::Number(number) => match number.as_i64() {
             Some(value) => Box::new(CelInt::from(value)),
-            // Every number of JSON without arbitrary precision is a double, too.
+            // Without arbitrary precision, every other number of JSON is a double.
             None => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
         },
         Json::String(text) => string(text),

@@ -1,7 +1,7 @@
-//! What no decision may ever do: a second, independent reading of sections 5, 6, 7, 12 and 16.
+//! The rules that no decision may break: a second, independent implementation of sections 5, 6, 7, 12 and 16.
 //!
-//! It is written to be obviously right, not fast, and shares no code with the rules, the history or the decision: if
-//! one of them is wrong, the two disagree. Tests run it on every decision.
+//! It is written to be obviously right, not fast. It shares no code with the rules, the history or the decision: if one
+//! of them is wrong, the two disagree. Tests check every decision with it.
 
 mod actions;
 mod attempts;
@@ -27,13 +27,13 @@ pub struct Violation {
     pub what: String,
 }
 
-/// Lists what is wrong with a decision that was made on a target at a time.
+/// Lists the violations of a decision that was made on a target at a time.
 #[must_use]
 pub fn violations(target: &Target, policy: &Policy, now: Time, decision: &Decision) -> Vec<Violation> {
     Check::new(target, policy, now).run(decision)
 }
 
-/// A target, and what was found of a decision on it.
+/// Checks a decision on a target, and collects the violations.
 struct Check<'a> {
     target: &'a Target,
     policy: &'a Policy,

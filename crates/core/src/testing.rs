@@ -1,4 +1,5 @@
-//! Builders of views for tests: small names, whole seconds after one moment, all in one namespace.
+//! Builders of views for tests. Names are short, times are whole seconds after one time, and everything is in one
+//! namespace.
 
 mod circuits;
 pub(crate) mod generate;
@@ -39,7 +40,7 @@ pub(crate) fn id(uid: &str) -> ExecutionId {
     ExecutionId { namespace: "ops".into(), name: format!("wfe-{uid}").into(), uid: Uid::new(uid) }
 }
 
-/// The pause of the one namespace.
+/// A pause of the namespace.
 pub(crate) fn pause(why: &str) -> Arc<Pause> {
     Arc::new(Pause { namespace: "ops".into(), why: why.into() })
 }
@@ -48,7 +49,7 @@ pub(crate) fn run_id(uid: &str) -> RunId {
     RunId { name: format!("run-{uid}").into(), uid: Uid::new(uid) }
 }
 
-/// What a workflow runs: each has its own bundle.
+/// The origin of a workflow, with its own bundle.
 pub(crate) fn origin(workflow: &str) -> Arc<Origin> {
     Arc::new(Origin::new(workflow, "1", &format!("registry.example/{workflow}:1")))
 }
@@ -70,7 +71,7 @@ pub(crate) fn running(uid: &str, run: &str) -> Execution {
     execution(uid, ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) })
 }
 
-/// Three attempts, one second apart at first, whatever ran.
+/// A policy with three attempts and a first wait of one second, which repeats attempts whatever ran.
 pub(crate) fn retry_policy() -> RetryPolicy {
     RetryPolicy { retry_execution_failures: true, ..RetryPolicy::default() }
 }
@@ -87,23 +88,23 @@ pub(crate) fn next_attempt(second: i64) -> Attempt {
     Attempt { delay: Some(Duration::from_secs(1)), not_before: Some(at(second)), ..Attempt::default() }
 }
 
-/// An execution with a retry policy, and what its status says of its attempts.
+/// An execution with a retry policy and the attempts of its status.
 pub(crate) fn with_retry(policy: RetryPolicy, attempts: Vec<Attempt>, execution: Execution) -> Execution {
     Execution { retry: Some(Box::new(Retry { policy, attempts })), ..execution }
 }
 
-/// One whose first attempt has failed with run 1, and that may begin the second at a second.
+/// An execution whose first attempt, with run 1, has failed. Its second attempt may begin at a second.
 pub(crate) fn waits_until(uid: &str, second: i64) -> Execution {
     let attempts = vec![ended_attempt(Ran::No), next_attempt(second)];
     Execution { run_sequence: Some(1), ..with_retry(retry_policy(), attempts, running(uid, "r1")) }
 }
 
-/// One that failed so long ago before anything ran that it stands in nobody's way.
+/// An execution that failed before anything ran, so long ago that it blocks nothing.
 pub(crate) fn failed(uid: &str) -> Execution {
     execution(uid, ExecutionState::Failed(failure(false, -9000, Some(-8000))))
 }
 
-/// What the status says of a failure at a second, with its `nextAllowedExecution`.
+/// The status of a failure at a second, with its `nextAllowedExecution`.
 pub(crate) fn failure(was_execution_failure: bool, at_second: i64, next: Option<i64>) -> FailedState {
     FailedState {
         reason: FailureReason::Unknown,
@@ -117,12 +118,12 @@ pub(crate) fn failure(was_execution_failure: bool, at_second: i64, next: Option<
     }
 }
 
-/// The bundle of a workflow, where each has its own.
+/// The bundle of a workflow. Each workflow has its own.
 pub(crate) fn bundle_of(workflow: &str) -> Bundle {
     Bundle::new(&format!("registry.example/{workflow}:1"), None)
 }
 
-/// An execution of a workflow that ended in some way; `number` is that of its run.
+/// A finished execution of a workflow. `number` is the number of its run.
 pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState) -> Execution {
     let (workflow_id, bundle, run_sequence) = (workflow.into(), bundle_of(workflow), Some(number));
     Execution {
@@ -135,38 +136,39 @@ pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState
     }
 }
 
-/// It completed at a second.
+/// An execution that completed at a second.
 pub(crate) fn completed(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
     past(uid, workflow, number, ExecutionState::Completed { started_at: None, completed_at: Some(at(at_second)) })
 }
 
-/// It is to repair what another execution left behind.
+/// An execution that is the recovery of another one.
 pub(crate) fn recovers(failed: &str, execution: Execution) -> Execution {
     Execution { recovery_of: Some(id(failed).name.as_ref().into()), ..execution }
 }
 
-/// It broke half way at a second.
+/// An execution that failed half way at a second.
 pub(crate) fn broke(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
     past(uid, workflow, number, ExecutionState::Failed(failure(true, at_second, None)))
 }
 
-/// It failed at a second before anything ran; its status says from when on the next may run.
+/// An execution that failed at a second before anything ran. `next` is its `nextAllowedExecution`.
 pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, next: i64) -> Execution {
     past(uid, workflow, number, ExecutionState::Failed(failure(false, at_second, Some(next))))
 }
 
-/// A person has cleared it.
+/// An execution that a person has cleared.
 pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
     let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded, unguarded: None };
     Execution { clearance: Some(Box::new(clearance)), ..execution }
 }
 
-/// What a status says since second 1: that no policy guarded something, and whether it counts.
+/// The record in a status since second 1 that no policy guarded a directive, and whether the directive counts.
 pub(crate) fn unguarded(counts: bool) -> Unguarded {
     Unguarded { since: at(1), counts }
 }
 
-/// A person has cleared it, no status has recorded the effect, and the status says this of its policy.
+/// An execution that a person has cleared. Its status has no effect recorded; `said` is what it reports about the
+/// policy.
 pub(crate) fn cleared_unguarded(execution: Execution, said: Option<bool>) -> Execution {
     let mut execution = cleared(execution, Recorded::Not);
     if let Some(clearance) = &mut execution.clearance {
@@ -175,7 +177,7 @@ pub(crate) fn cleared_unguarded(execution: Execution, said: Option<bool>) -> Exe
     execution
 }
 
-/// A person's wish that an execution stops; what its status says where no policy guarded it.
+/// A person's cancellation. `said` is what the status reports if no policy guarded it.
 pub(crate) fn cancellation(said: Option<bool>) -> Cancellation {
     Cancellation { reason: "enough".into(), requested_by: "jo".into(), unguarded: said.map(unguarded) }
 }
@@ -191,12 +193,12 @@ pub(crate) fn no_answer() -> Trouble {
     Trouble { kind: TroubleKind::ApiErrors, words: "cannot create: no answer".into() }
 }
 
-/// The operator's own account may not do it.
+/// The operator's own account lacks a permission.
 pub(crate) fn forbidden() -> Trouble {
     Trouble { kind: TroubleKind::Operator(OwnCause::LacksRight), words: "cannot create: forbidden".into() }
 }
 
-/// Tekton's kinds are missing.
+/// The cluster does not serve Tekton's kinds.
 pub(crate) fn without_tekton() -> Trouble {
     Trouble { kind: TroubleKind::TektonUnavailable, words: "404 page not found".into() }
 }
@@ -223,7 +225,7 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         deleting: false,
         stays: Stays::default(),
         stop: None,
-        // So long ago that nothing is waited for.
+        // The run was seen to be done long ago, and nothing else is awaited.
         memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },
     }
 }
@@ -233,37 +235,37 @@ pub(crate) fn proof() -> Proof {
     Proof::running("task-run", "run", "2027-01-15T08:00:00Z", Some(at(0)))
 }
 
-/// Nothing ran: all that there was only waited.
+/// A proof that nothing ran: every step only waited.
 pub(crate) fn waited() -> Started {
     Started::NotStarted(Absence::OnlyWaited)
 }
 
-/// It has been looked at at a second.
+/// A run that was examined at a second.
 pub(crate) fn looked_at(mut run: Run, second: i64, started: Started) -> Run {
     let findings = Findings { started, ..Findings::unread("what Tekton said".into()) };
     run.memory.diagnosed = Some(Box::new(Look { at: at(second), since: at(second), findings }));
     run
 }
 
-/// It has been looked at again and again since a second, and last at another.
+/// A run that was examined repeatedly since one second, and last at another.
 pub(crate) fn looked_since(run: Run, since: i64, second: i64, started: Started) -> Run {
     let mut run = looked_at(run, second, started);
     run.memory.diagnosed = run.memory.diagnosed.map(|look| Box::new(Look { since: at(since), ..*look }));
     run
 }
 
-/// It is to stop since a second.
+/// A run with a request to stop since a second.
 pub(crate) fn to_stop(run: Run, second: i64) -> Run {
     let stop = StopRequest { since: Some(at(second)), asked: 1, ..StopRequest::default() };
     Run { cancelled: true, stop: Some(Box::new(stop)), ..run }
 }
 
-/// The operator has examined it, and cannot tell whether it ran.
+/// A run that was examined. The operator cannot tell whether anything ran.
 pub(crate) fn looked(run: Run) -> Run {
     looked_at(run, 0, Started::Unknown(Doubt::TooMany))
 }
 
-/// A pod of an execution that is not finished.
+/// An unfinished pod of an execution.
 pub(crate) fn pod(owner: &str) -> Residue {
     Residue {
         id: ResidueId { kind: ResidueKind::Pod, name: "pod".into(), uid: Uid::new("pod") },
@@ -289,12 +291,12 @@ pub(crate) fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     }
 }
 
-/// It cannot be carried out what is decided on it, where there is something in the way.
+/// A target on which the operator cannot carry out its decision because of some trouble.
 pub(crate) fn troubled(target: Target, trouble: Option<Trouble>) -> Target {
     Target { memory: TargetMemory { trouble: trouble.map(Box::new), ..target.memory }, ..target }
 }
 
-/// Slots every so many seconds, with the clamps that the API gives them.
+/// Slots every `seconds` seconds, with the limits that the API sets.
 pub(crate) fn every(seconds: u64) -> Plan {
     let interval = Duration::from_secs(seconds);
     Plan {
@@ -310,8 +312,8 @@ pub(crate) fn schedule_id(uid: &str) -> ScheduleId {
     ScheduleId { namespace: "ops".into(), name: format!("wfs-{uid}").into(), uid: Uid::new(uid) }
 }
 
-/// A schedule at rest: every 60 seconds, its last child was that of second 0 and completed at second 10, and its status
-/// says all that it is to say.
+/// A schedule at rest, with slots every 60 seconds. Its last child, at second 0, completed at second 10, and its status
+/// is up to date.
 pub(crate) fn schedule(uid: &str) -> Schedule {
     Schedule {
         id: schedule_id(uid),
@@ -351,7 +353,7 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
     }
 }
 
-/// What a status says of the child of a slot: how it ended and when, where it says so.
+/// The last run of a status, for a slot. `end` is its outcome and the second of its end, if it has ended.
 pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) -> LastRun {
     LastRun {
         slot: at(slot),
@@ -371,7 +373,7 @@ pub(crate) fn child(slot: i64) -> Child {
     Child { uid, slot, created: slot, state: ChildState::AtWork }
 }
 
-/// The child of a slot, ended at a second.
+/// The child of a slot that ended at a second.
 pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: i64) -> Child {
     let reason = (outcome != crate::schedule::Outcome::Completed).then_some("Unknown");
     let state = ChildState::Ended { outcome, at: Some(at(second)), reason, fingerprint: None };

@@ -1,7 +1,7 @@
-//! What a start costs in memory where the objects are as large as any can be, and what a watch makes of what it cannot
-//! read: a real client reads the answers of an API server that is played here.
+//! How much memory a start costs when all objects have the largest possible size, and how a watch handles what it
+//! cannot read. A real client reads the answers of an API server that is played here.
 
-// All of it is test code, so that a helper may panic as a test does.
+// The whole file is test code: clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use wfe_view::index::{Delivery, Index, Kind};
 
 /// How many large executions there are.
 const EXECUTIONS: u32 = 500;
-/// What one has in bytes when it is sent: more than any that the CRD lets pass.
+/// The size of one execution in bytes when it is sent: larger than any that the CRD accepts.
 const OBJECT: usize = 545_000;
-/// What the parameters of one have in bytes, in sum.
+/// The sum of the sizes of its parameters, in bytes.
 const PARAMETERS: usize = 64_000;
-/// How much a start may add to the memory of the process, in kB: the operator itself needs some 20 MB, and the chart's
+/// How much a start may add to the memory of the process, in kB. The operator itself needs some 20 MB, and the chart's
 /// limit is 256 MB.
 const MOST: u64 = 128_000;
 
@@ -46,7 +46,7 @@ fn execution(number: u32) -> Value {
     })
 }
 
-/// An execution of the largest size: most of it is what a replica does not keep.
+/// An execution of the largest size. A replica keeps only a small part of it.
 fn large() -> Value {
     let mut object = execution(0);
     object["spec"]["parameters"] = json!({"TEXT": "x".repeat(PARAMETERS)});
@@ -56,7 +56,7 @@ fn large() -> Value {
     object
 }
 
-/// Reads one request and returns its path with the query.
+/// Reads one request and returns its path and query.
 async fn asked(connection: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -68,7 +68,7 @@ async fn asked(connection: &mut TcpStream) -> Option<String> {
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
 
-/// Answers a list with these objects, one after the other, so that no answer lies in memory whole.
+/// Answers a list with these objects one after the other. The answer is never in memory as a whole.
 async fn list(connection: &mut TcpStream, objects: impl Iterator<Item = String>) -> std::io::Result<()> {
     connection.write_all(HEAD).await?;
     connection.write_all(b"{\"apiVersion\":\"v1\",\"items\":[").await?;
@@ -82,14 +82,14 @@ async fn list(connection: &mut TcpStream, objects: impl Iterator<Item = String>)
     connection.shutdown().await
 }
 
-/// How each watch is answered.
+/// How the server answers each watch.
 #[derive(Clone, Copy)]
 enum Watching {
-    /// It brings these lines and stays open.
+    /// Delivers these lines and stays open.
     Brings(&'static [&'static str]),
-    /// It is refused, as its version is too old.
+    /// Refuses the watch because its version is too old.
     Expired,
-    /// So many requests find that the kind is not there. Then its CRD is installed, and a watch stays open.
+    /// Answers this many requests as if the kind did not exist. Then its CRD is installed, and a watch stays open.
     NotInstalled(u32),
 }
 
@@ -99,7 +99,7 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/j
 const GONE: &[u8] = b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
     {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410,\"message\":\"too old\"}";
 
-/// Plays an API server: each list has the objects that `objects` makes, and each watch is answered as `watching` says.
+/// Plays an API server: each list contains what `objects` returns, and each watch is answered according to `watching`.
 async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = String> + Send>, watching: Watching) {
     let requests = Arc::new(AtomicU32::new(0));
     loop {
@@ -108,7 +108,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
         tokio::spawn(async move {
             let Some(path) = asked(&mut connection).await else { return };
             if path.contains("customresourcedefinitions") {
-                // Whether the CRD fits is tested elsewhere.
+                // Another test covers whether the CRD fits.
                 connection.write_all(NOT_FOUND).await.unwrap();
                 connection.shutdown().await.unwrap();
                 return;
@@ -131,7 +131,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
                         connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
                     }
                     connection.flush().await.unwrap();
-                    // It stays open until the client has gone.
+                    // The watch stays open until the client has gone.
                     let _ = connection.read_u8().await;
                 }
                 Watching::Expired => {
@@ -143,7 +143,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
     }
 }
 
-/// Follows the executions of an API server that is played.
+/// Follows the executions of a played API server.
 async fn follow(
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
     watching: Watching,
@@ -152,7 +152,7 @@ async fn follow(
     (deliveries, metrics)
 }
 
-/// Follows the objects of a kind of an API server that is played.
+/// Follows the objects of one kind of a played API server.
 async fn follow_kind(
     kind: Kind,
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
@@ -185,7 +185,7 @@ async fn next(deliveries: &mut mpsc::Receiver<Delivery>) -> Delivery {
     tokio::time::timeout(Duration::from_mins(2), deliveries.recv()).await.unwrap().unwrap()
 }
 
-/// The most memory that this process has had, in kB.
+/// Returns the peak memory of this process, in kB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -250,7 +250,7 @@ async fn a_watch_that_is_refused_as_its_version_is_too_old_begins_anew_with_a_li
     let (mut deliveries, _) = follow(one, Watching::Expired).await;
     for turn in 0..3 {
         assert!(matches!(next(&mut deliveries).await, Delivery::ListBegins(Kind::Execution)), "{turn}");
-        // No watch follows the list, so nobody says that it is complete.
+        // No watch follows the list, so nothing marks it as complete.
         assert!(matches!(next(&mut deliveries).await, Delivery::Execution(_)), "{turn}");
     }
 }

@@ -20,22 +20,22 @@ pub use lease::LeaseArgs;
 pub use metrics::MetricsArgs;
 pub use policy::{PolicyArgs, ScopeArg};
 
-/// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
+/// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision is explained.
 #[derive(Debug, Parser)]
 #[command(name = "wfe-operator", version, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the binary can do.
+/// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the operator against the cluster that KUBECONFIG (or the pod's own service account) names.
+    /// Run the operator in the cluster of KUBECONFIG, or in the cluster of its own pod.
     Run(Box<RunArgs>),
-    /// Print what the operator would run by, and where each value comes from: its flags, their environment variables,
-    /// and over both the ConfigMap. Lists what is wrong and fails, where something is. Takes the flags of run.
+    /// Print the settings in force and the source of each value: a flag, its environment variable, or the ConfigMap,
+    /// which wins. Report all errors in them, and fail if there is one. It takes the flags of run.
     Config(Box<ConfigArgs>),
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
@@ -44,8 +44,8 @@ pub enum Command {
 /// The flags of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
-    /// A file with the ConfigMap (YAML), in place of the one in the cluster, which is not asked then; - for standard
-    /// input.
+    /// A file with the ConfigMap (YAML), or - for standard input. It replaces the ConfigMap in the cluster, which is
+    /// not read.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ pub struct ConfigArgs {
 /// The flags of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// The one namespace whose WorkflowExecutions are watched. Default: all namespaces.
+    /// The one namespace whose WorkflowExecutions the operator watches. Default: all namespaces.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub watch_namespace: Option<String>,
 
@@ -65,30 +65,30 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system", value_parser = parse_namespace)]
     pub namespace: String,
 
-    /// The ConfigMap in that namespace whose keys are flags without the dashes, and win over them. It may be absent,
-    /// and is followed while the operator runs.
+    /// The ConfigMap in the operator's namespace. Its keys are flags without the dashes, and win over the flags. It may
+    /// be absent. Changes apply while the operator runs.
     #[arg(long, env = "WFE_CONFIG_MAP", value_name = "NAME", default_value = "workflowexecution-config", value_parser = parse_name)]
     pub config_map: String,
 
-    /// The namespace in which all PipelineRuns are made. Operators that share this namespace exclude each other on a
-    /// target; operators with different ones do not.
+    /// The namespace in which the operator creates all PipelineRuns. Operators that share this namespace exclude each
+    /// other on a target; operators with different ones do not.
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows", value_parser = parse_namespace)]
     pub execution_namespace: String,
 
-    /// The service account of a workflow's pods, where its spec names none. It lives in the execution namespace.
+    /// The service account of a workflow's pods, in the execution namespace, if its spec names none.
     #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner", value_parser = parse_name)]
     pub service_account: String,
 
-    /// How long a workflow may take, where its spec names no time-out (a Go duration, 1s to 24h).
+    /// The time limit of a workflow, if its spec names none (a Go duration, 1s to 24h).
     #[arg(long, env = "WFE_DEFAULT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
     pub default_timeout: Duration,
 
-    /// How long a PipelineRun may take to be created, and then to start, before the execution fails (a Go duration).
+    /// How long creating a PipelineRun may take, and then its start, before the execution fails (a Go duration).
     #[arg(long, env = "WFE_START_DEADLINE", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub start_deadline: Duration,
 
-    /// How long a target may drain (tasks and pods of an ended run still stopping) before a Warning event reports
-    /// it.
+    /// How long a target may drain before a Warning event reports it. A target drains while tasks and pods of an ended
+    /// run are still stopping.
     #[arg(long, env = "WFE_DRAIN_DEADLINE", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub drain_deadline: Duration,
 
@@ -96,41 +96,41 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
 
-    /// How long a finished WorkflowExecution is kept, where its spec names no time (a Go duration). One that blocks,
-    /// counts, or is the newest of its target is kept longer. 0: none is ever removed.
+    /// How long a finished WorkflowExecution is kept, if its spec names no time (a Go duration). It is kept longer
+    /// while it blocks its target, counts there, or is the newest. 0: executions are never removed.
     #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_or_off)]
     pub ttl_after_finished: Duration,
 
-    /// When what has been on a target before keeps an execution from running.
+    /// When the history of a target keeps an execution from running.
     #[command(flatten)]
     pub policy: PolicyArgs,
 
-    /// How long a watch may be silent before nothing is decided on what it has shown; it is then begun anew.
+    /// How long a watch may be silent. After that the operator decides nothing on it and starts the watch again.
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub max_staleness: Duration,
 
-    /// How often the operator looks whether the shipped admission policies are in the cluster, unchanged. 0: never.
+    /// How often the operator checks that the shipped admission policies are in the cluster and unchanged. 0: never.
     #[arg(long, env = "WFE_POLICY_CHECK_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = policy::parse_or_off)]
     pub policy_check_interval: Duration,
 
-    /// Which of several replicas decides and writes.
+    /// Leader election among several replicas.
     #[command(flatten)]
     pub lease: LeaseArgs,
 
-    /// Where and to whom metrics are served.
+    /// Where metrics are served, and to whom.
     #[command(flatten)]
     pub metrics: MetricsArgs,
 
-    /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working). /configz shows what is in
-    /// force.
+    /// The address of the probes: /healthz (alive) and /readyz (caches synced, watches working). /configz shows the
+    /// settings in force.
     #[arg(long, env = "WFE_HEALTH_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8081")]
     pub health_address: SocketAddr,
 
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(long, env = "WFE_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// How much is logged: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
+    /// The log level: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
     #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = parse_level)]
     pub log_level: String,
 }
@@ -146,7 +146,7 @@ impl RunArgs {
         Ok(policy)
     }
 
-    /// As [`RunArgs::policy`], without checks: the caller reports all faults.
+    /// Like [`RunArgs::policy`], without checks: the caller reports all faults.
     pub(crate) fn unchecked_policy(&self) -> Policy {
         self.policy.over(&Policy {
             default_timeout: self.default_timeout,

@@ -3,8 +3,9 @@
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// kube logs each failed connection and each failed watch, without advice; the operator logs them once, with advice.
-/// kube also logs the whole body of an answer that it cannot read, which may contain values of parameters.
+/// The library kube logs each failed connection and each failed watch, without advice; the operator logs them once,
+/// with advice. The library also logs the whole body of an answer that it cannot read, which may contain values of
+/// parameters.
 const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
 
 /// The levels of the log.
@@ -13,9 +14,9 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For machines: one JSON object per line.
+    /// JSON for machines: one object per line.
     Json,
 }
 

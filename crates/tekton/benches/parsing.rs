@@ -1,4 +1,4 @@
-//! What it costs to read what Tekton wrote (recorded in `tests/fixtures`), and to render a run.
+//! The cost of reading what Tekton wrote (recorded in `tests/fixtures`), and of rendering a run.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the index and the reading in front of it cost: a delivery, a start with many, and an object as a watch brings
-//! it.
+//! The cost of the index and of parsing objects for it: a delivery, a start with many objects, and each object as a
+//! watch delivers it.
 
 #[path = "../tests/objects/mod.rs"]
 mod objects;
@@ -21,11 +21,11 @@ use wfe_view::read::read;
 
 /// How many executions a start lists, each with its run.
 const STARTS: [u32; 3] = [100, 1000, 10_000];
-/// How many executions there are of each target.
+/// How many executions each target has.
 const PER_TARGET: u32 = 10;
 /// How many schedules one target has.
 const SCHEDULES: u32 = 10_000;
-/// The target whose run goes on.
+/// The target whose run is in progress.
 const BUSY: &str = "payment/deployment/payment-api";
 
 fn main() {
@@ -38,7 +38,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// What the watches bring of one execution: the kind, the object, and its name in the results.
+/// What the watches deliver about one execution: the name in the results, the kind and the object.
 fn brought() -> [(&'static str, Kind, Value); 7] {
     [
         ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
@@ -51,7 +51,7 @@ fn brought() -> [(&'static str, Kind, Value); 7] {
     ]
 }
 
-/// From the bytes of a watch event to the record, and the second half of that alone.
+/// Measures the way from the bytes of a watch event to the record, and its second half alone.
 fn reading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("read");
     for (name, kind, object) in brought() {
@@ -72,7 +72,7 @@ fn reading(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One delivery to an index of a hundred executions, on a target whose run goes on.
+/// Measures one delivery to an index of a hundred executions, on a target whose run is in progress.
 fn applying(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("apply");
     let mut index = started(100);
@@ -96,7 +96,7 @@ fn applying(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// All lists of a start, read already: nothing is decided before the last of them ends.
+/// Measures the delivery of all parsed lists of a start. Nothing is decided before the last list ends.
 fn starting(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("start");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -110,7 +110,7 @@ fn starting(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A decision on a target that has very many schedules, none of which is due.
+/// Measures a decision on a target with very many schedules, none of which is due.
 fn crowded(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("schedules");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -121,7 +121,7 @@ fn crowded(criterion: &mut Criterion) {
         unreachable!("all lists are complete");
     };
     let now = target.schedules.values().filter_map(|it| it.status.planned_from).max().unwrap_or_default();
-    // Their statuses say what is next.
+    // Afterwards the status of each schedule names its next run.
     for action in decide(&target, &Policy::default(), now).actions {
         let Action::Record(record) = action else { continue };
         if let Some(schedule) = target.schedules.get_mut(&record.schedule.uid) {

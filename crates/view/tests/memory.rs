@@ -1,10 +1,10 @@
-//! What the index holds in memory, in bytes that were asked for: exact, the same on every machine. Budget: under 1.5 kB
-//! per terminal execution.
+//! The memory that the index allocates, in bytes. The numbers are exact, and the same on every machine. Budget: under
+//! 1.5 kB per terminal execution.
 //!
-//! One test in a process of its own, as it counts what the whole process allocates. `WFE_MEMORY_REPORT` names a file
-//! that gets the measures, one line of JSON for each.
+//! This test has a process of its own, because it counts every allocation of the process. `WFE_MEMORY_REPORT` names a
+//! file that gets the measures, one line of JSON each.
 
-// All of it is test code, so that a helper may panic as a test does.
+// The whole file is test code: clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 mod objects;
@@ -24,30 +24,31 @@ use wfe_view::read::read;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Enough that what there is once does not count. The tables of the index are then two thirds full, as on average.
+/// Large enough that costs which occur only once do not matter. The tables of the index are then two thirds full, as on
+/// average.
 const EXECUTIONS: u32 = 5000;
-/// The most that a terminal execution may cost, with its finished run and, where it is alone on it, its target.
+/// The limit for a terminal execution with its finished run. It includes the target if the execution is alone on it.
 const PER_EXECUTION: usize = 1500;
-/// The most that it may cost more where a schedule made it: its schedule and its slot.
+/// The limit for what a child of a schedule costs more: its schedule and its slot.
 const PER_CHILD: usize = 24;
-/// The most that a schedule may cost with its target and a child that has ended: 10 MB for 5,000 of them.
+/// The limit for a schedule with its target and a child that has ended: 10 MB for 5,000 schedules.
 const PER_SCHEDULE: usize = 2000;
-/// The most that a Running execution may cost with its run, of which nothing is there yet.
+/// The limit for a Running execution with a run that has no TaskRuns yet.
 const PER_RUNNING: usize = 2500;
-/// The most that a task that runs or waits may cost, with its pod.
+/// The limit for a TaskRun that runs or waits, with its pod.
 const PER_TASK: usize = 1500;
 
-/// How many pods others have in the execution namespace.
+/// How many foreign pods are in the execution namespace.
 const STRANGERS: u32 = 50_000;
 
-/// A measure: what it is, what it came to, and what it may come to.
+/// A measure: its name, its value and its limit.
 struct Measure {
     name: &'static str,
     bytes: usize,
     limit: usize,
 }
 
-/// Fills an index with a list of objects, and returns what it then holds per execution.
+/// Fills an index with a list of objects, and returns what it holds per execution.
 fn measure(name: &'static str, limit: usize, executions: u32, mut fill: impl FnMut(&mut Index, u32)) -> Measure {
     let region = Region::new(ALLOCATOR);
     let mut index = Index::new(None);
@@ -74,7 +75,7 @@ fn put(index: &mut Index, kind: Kind, object: Value) {
     index.apply(read(kind, object, objects::EXECUTION_NAMESPACE).unwrap(), Time::UNIX_EPOCH);
 }
 
-/// Terminal executions, so many on each target, with or without their runs.
+/// Terminal executions, `per_target` on each target, with or without their runs.
 fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     measure(name, PER_EXECUTION, EXECUTIONS, |index, number| {
         let target = format!("payment/deployment/payment-api-{}", number / per_target);
@@ -85,8 +86,7 @@ fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     })
 }
 
-/// Terminal executions that a schedule made, each alone on its target, with their runs. The schedules are gone, or
-/// there.
+/// Terminal children of schedules, each alone on its target, with their runs. The schedules exist or are gone.
 fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
     measure(name, limit, EXECUTIONS, |index, number| {
         let target = format!("payment/deployment/payment-api-{number}");
@@ -99,7 +99,7 @@ fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
     })
 }
 
-/// A Running execution with its run, and the TaskRuns and pods that it has.
+/// A Running execution with its run and the TaskRuns and pods of the run.
 fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     let limit = PER_RUNNING + PER_TASK * tasks as usize;
     measure(name, limit, EXECUTIONS / 10, |index, number| {
@@ -113,7 +113,7 @@ fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     })
 }
 
-/// The pods of others in the execution namespace, as their lists bring them: nothing is kept of one.
+/// Foreign pods in the execution namespace, as lists deliver them. The index keeps nothing of them.
 fn strangers() -> Measure {
     let (mut bytes, mut took) = (0, Duration::ZERO);
     let measure = measure("bytes_per_pod_of_a_stranger", 0, STRANGERS, |_, number| {

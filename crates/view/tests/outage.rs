@@ -1,6 +1,6 @@
-//! Failures that many targets share, played with 200 schedules in a few seconds (section 13.5): what circuits save, and
-//! that nothing healthy pays for it. The index and the decisions are the real ones; a run is a line that ends.
-//! `docs/testing-records.md` has the numbers.
+//! Failures that many targets share (section 13.5), played with 200 schedules in a few seconds: what circuits save, and
+//! that healthy schedules lose nothing. The index and the decisions are the real ones; a run is only an entry that
+//! ends. `docs/testing-records.md` has the numbers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
@@ -29,8 +29,8 @@ use wfe_view::read::read;
 const SCHEDULES: usize = 200;
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 const IMAGE: &str = "registry.example/w:1";
-/// When an outage of an hour is probed, in minutes since its circuit opened. The first probe is due after one, and all
-/// schedules wait for two after their first failure.
+/// When probes occur in an outage of an hour, in minutes since its circuit opened. The first is due after one minute,
+/// but all schedules wait for two minutes after their first failure.
 const PROBES: [i64; 8] = [2, 4, 8, 16, 26, 36, 46, 56];
 
 fn at(second: i64) -> Time {
@@ -53,9 +53,9 @@ fn without_circuits() -> Policy {
 
 /// An execution that begins.
 struct Begins {
-    /// The number of its schedule, or of its target where an orchestrator made it.
+    /// The number of its schedule, or of its target if an orchestrator made it.
     of: usize,
-    /// How many of these there were before it.
+    /// How many executions this schedule or target had before.
     before: usize,
     at: Time,
 }
@@ -69,22 +69,22 @@ struct Play {
     schedules: HashMap<Uid, (usize, ScheduleRecord)>,
     executions: HashMap<Uid, (Begins, ExecutionRecord)>,
     wakes: BTreeMap<Time, BTreeSet<Key>>,
-    /// The runs that end at a time.
+    /// The runs that end at each time.
     ends: BTreeMap<Time, Vec<Uid>>,
-    /// When runs began, of which schedule or target.
+    /// When each run began, and for which schedule or target.
     runs: Vec<(Time, usize)>,
-    /// How many there were of each.
+    /// How many runs each schedule or target had.
     count: HashMap<usize, usize>,
-    /// When evidence for a triage was asked for first, by schedule.
+    /// When the evidence for a triage was first requested, by schedule.
     triaged: BTreeMap<usize, Time>,
-    /// Since when a triage is due, by schedule.
+    /// Since when a triage has been due, by schedule.
     due: BTreeMap<usize, Time>,
-    /// The longest that one was due without evidence having been asked for.
+    /// The longest time that a triage was due before its evidence was requested.
     longest_due: TimeDelta,
     news: Vec<(Time, CircuitNews)>,
     version: u64,
     fails: Fails,
-    /// How many schedules, the first ones, the API server refuses the executions of once something is broken.
+    /// From the start of the outage on, the API server refuses the executions of this many schedules, the first ones.
     refused: usize,
     /// How long a run takes.
     takes: fn(&Play) -> TimeDelta,
@@ -94,13 +94,13 @@ struct Play {
 }
 
 impl Play {
-    /// Two hundred schedules of a minute, all of one namespace.
+    /// Two hundred schedules with a slot every minute, all in one namespace.
     fn new(policy: Policy, fails: impl Fn(&Begins) -> bool + 'static) -> Self {
         let every = json!({"interval": "60s", "spread": "59s"});
         Self::of(policy, SCHEDULES, &every, |_| 0, fails)
     }
 
-    /// So many schedules of this plan; the n-th is of the namespace with the number that `namespace` says.
+    /// This many schedules with this plan. `namespace` returns the number of the namespace of the n-th schedule.
     fn of(
         policy: Policy,
         schedules: usize,
@@ -157,7 +157,7 @@ impl Play {
     fn play(mut self, until: Time) -> Self {
         self.settle();
         loop {
-            // The tick of the engine: circuits change with time.
+            // The tick of the engine: time alone can change circuits.
             let tick = self.now + TimeDelta::seconds(1);
             let next = [self.wakes.keys().next(), self.ends.keys().next()].into_iter().flatten().min();
             self.now = next.map_or(tick, |next| (*next).clamp(self.now, tick));
@@ -176,7 +176,7 @@ impl Play {
             for key in &woken {
                 self.decide_on(key);
             }
-            // One target of the orchestrator after the other, each once in a minute.
+            // The orchestrator asks for each target once a minute, one after the other.
             let turn = usize::try_from(self.now.timestamp() % 60).unwrap();
             if self.now.timestamp_subsec_millis() == 0 {
                 (0..self.orchestrated).filter(|n| n % 60 == turn).for_each(|n| self.orchestrate(n));
@@ -185,7 +185,7 @@ impl Play {
         }
     }
 
-    /// Decides until nothing changes any more.
+    /// Decides until nothing changes.
     fn settle(&mut self) {
         for _ in 0..100 {
             let news = self.index.settle_circuits(self.now);
@@ -260,7 +260,7 @@ impl Play {
         self.run(n, id, target, origin, Some(Box::new(child)));
     }
 
-    /// An orchestrator asks for a run on a target again, as soon as the rules let it.
+    /// Lets the orchestrator ask for a run on a target again as soon as the rules allow it.
     fn orchestrate(&mut self, n: usize) {
         let target = TargetName::parse(&format!("node/n{n}")).unwrap();
         if let Some(entry) = self.index.entry(&Key::Chain(target.chain())) {
@@ -334,7 +334,7 @@ impl Play {
         self.index.apply(Delivery::Execution(record.clone().into()), self.now);
     }
 
-    /// Returns when runs of these schedules began in a span of time.
+    /// Returns when runs of these schedules began within a span of time.
     fn runs_of(&self, which: Range<usize>, span: &Range<Time>) -> Vec<Time> {
         let is_in = |(at, of): &&(Time, usize)| which.contains(of) && span.contains(at);
         self.runs.iter().filter(is_in).map(|(at, _)| *at).collect()
@@ -352,14 +352,14 @@ impl Play {
         self.news.iter().filter(|(_, news)| matches!(news, CircuitNews::Opened(_))).count()
     }
 
-    /// Returns how long after the end of the outage the last schedule had run.
+    /// Returns the time from the end of the outage until the last schedule had run.
     fn recovered_after(&self) -> TimeDelta {
         let first = |n: usize| self.runs.iter().find(|(at, of)| *of == n && *at >= outage().end).map(|(at, _)| *at);
         let last = (0..self.schedules.len()).map(|n| first(n).expect("it runs again")).max();
         last.unwrap() - outage().end
     }
 
-    /// Returns the most runs that began within one second.
+    /// Returns the largest number of runs that began within one second.
     fn most_at_once(&self, span: &Range<Time>) -> usize {
         let mut seconds: BTreeMap<i64, usize> = BTreeMap::new();
         for at in self.runs_of(0..usize::MAX, span) {
@@ -369,7 +369,7 @@ impl Play {
     }
 }
 
-/// Draws, for the so-many-eth run of something, whether it falls among so many of a hundred.
+/// Returns whether the draw for this run falls within `percent`. The same run always gets the same draw.
 fn falls_among(percent: u64, begins: &Begins) -> bool {
     let mut hasher = DefaultHasher::new(); // the same in each process
     (begins.of, begins.before).hash(&mut hasher);
@@ -405,9 +405,9 @@ fn without_circuits_each_schedule_finds_out_for_itself() {
     assert!(runs >= SCHEDULES * 5, "{runs}");
 }
 
-/// Some schedules have a bad tag, or the API server refuses their executions, and the registry is up. Circuits then
-/// change nothing, neither for the healthy nor for the broken, whether slots are spread or all at the full minute.
-/// `WFE_TEST_ALL=1` also plays few and many broken ones.
+/// Some schedules have a bad tag, or the API server refuses their executions, while the registry works. Circuits then
+/// change nothing for the healthy or the broken schedules, whether slots are spread or all at the full minute.
+/// `WFE_TEST_ALL=1` also plays fewer and more broken ones.
 #[test]
 fn what_is_broken_by_itself_holds_nobody() {
     let spread = json!({"interval": "60s", "spread": "59s"});
@@ -448,7 +448,7 @@ fn what_is_broken_by_itself_holds_nobody() {
     }
 }
 
-/// Two hundred run at the full hour, and the registry is down then: each failure counts for its schedule.
+/// Two hundred schedules run at the full hour while the registry is down. Each failure counts for its schedule.
 #[test]
 fn failures_of_the_same_minute_all_count() {
     let every = json!({"cron": "0 * * * *"});
@@ -459,8 +459,8 @@ fn failures_of_the_same_minute_all_count() {
     assert!(play.schedules.values().all(|(_, it)| it.schedule.status.failure_count == 1));
 }
 
-/// A tenant lets a hundred targets fail without an end, by a bundle that is not there. A schedule of somebody else that
-/// failed with the same, once, is not kept from finding out that it works.
+/// The bundle of a tenant does not exist, and a hundred of its targets keep failing. A schedule of another tenant that
+/// failed once with the same fingerprint still gets to run again.
 #[test]
 fn a_tenants_failures_hold_a_victim_for_two_waits() {
     let every = json!({"interval": "60s", "spread": "59s"});
@@ -474,14 +474,14 @@ fn a_tenants_failures_hold_a_victim_for_two_waits() {
     let again = play.runs_of(100..101, &(failed_at + TimeDelta::minutes(1)..at(7200)))[0];
     println!("the victim runs again {} after its failure", again - failed_at);
     assert!(again - failed_at <= TimeDelta::minutes(22), "{again}");
-    // Where nobody else has failed, the tenant alone is held.
+    // If only the tenant has failures, only the tenant is held.
     let fails = |begins: &Begins| begins.of < 100 && outage().contains(&begins.at);
     let play = Play::of(Policy::default(), SCHEDULES, &every, |n| n / 100, fails).play(outage().end);
     assert_eq!(play.runs_of(100..SCHEDULES, &outage()).len(), 100 * 60, "an hour, once in a minute");
 }
 
-/// A registry that answers some of the time: what fails three times in a row is triaged as without circuits. Where most
-/// targets do nothing but fail, that is put off by an hour at most; who succeeds within it needs none.
+/// A registry answers some of the time. Schedules that fail three times in a row get their triage, as without circuits.
+/// If most runs fail, it is delayed by an hour at most; a schedule that succeeds within the hour needs none.
 #[test]
 fn a_flaky_registry_delays_triages_by_an_hour_at_most() {
     for (percent, least) in [(30, 100), (50, 100), (70, 50)] {
@@ -502,8 +502,8 @@ fn a_flaky_registry_delays_triages_by_an_hour_at_most() {
     }
 }
 
-/// An orchestrator tries a hundred targets again and again. Failures that are shared use up none of their attempts,
-/// though a cache lets one in ten succeed, or the registry is up for one minute in ten.
+/// An orchestrator tries a hundred targets again and again. Shared failures use up none of their attempts, even if a
+/// cache lets one in ten succeed, or the registry works for one minute in ten.
 #[test]
 fn an_outage_uses_up_few_targets_of_an_orchestrator() {
     let cached = |begins: &Begins| outage().contains(&begins.at) && !falls_among(10, begins);
@@ -542,6 +542,6 @@ fn a_probe_that_hangs_delays_the_next_by_one_wait() {
         .map(|at| (*at - opened).num_minutes())
         .filter(|it| *it > 0)
         .collect();
-    // As long as none has failed, each wait is the first one.
+    // Until a probe has failed, each wait is as long as the first one.
     assert_eq!(minutes[..3], [2, 3, 4]);
 }

@@ -1,6 +1,6 @@
-//! The judgement: what the schema, the admission rules and rule 0 of the decision refuse.
+//! Refuses what the schema, the admission rules and rule 0 of the decision refuse.
 //!
-//! Fields are judged in the order in which a person reads them, and the first that is wrong is told.
+//! The fields are checked in the order in which a person reads them. The first wrong field is reported.
 
 use std::time::Duration;
 
@@ -15,9 +15,7 @@ use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowR
 
 /// The parameter under which the operator passes the target.
 const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
-/// 24 hours.
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
-/// The first second of 1970.
 const FIRST_SECOND: Timestamp = Timestamp::UNIX_EPOCH;
 /// 9999-01-01T00:00:00Z: the days from 1970 to then, in seconds.
 const YEAR_9999: i64 = 2_932_532 * 86_400;
@@ -28,7 +26,7 @@ const IMAGE: &str = "an image reference (host:port/path:tag@sha256:digest, all b
 
 type Verdict = Result<(), BuildError>;
 
-/// Judges a whole object.
+/// Checks a whole object.
 pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
     let (metadata, spec) = (&execution.metadata, &execution.spec);
     subdomain("metadata.name", metadata.name.as_deref().unwrap_or_default())?;
@@ -68,7 +66,7 @@ pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
     }
 }
 
-/// Judges a time-out, which the object holds as text.
+/// Checks a time-out. The object holds it as text.
 pub(super) fn timeout(timeout: Duration) -> Verdict {
     let whole = timeout.subsec_nanos() == 0 && (Duration::from_secs(1)..=LONGEST_TIMEOUT).contains(&timeout);
     demand(whole, "spec.executionConfig.timeout", "whole seconds, from 1s to 24h, e.g. 30m")
@@ -128,7 +126,7 @@ fn request(reference: &RemediationRequestRef) -> Verdict {
     at_most("spec.remediationRequestRef.uid", reference.uid.as_deref(), limits::UID)
 }
 
-// Unlike the parts of a target's kind, those of a name have no limit of their own.
+// The parts of a target's kind have a length limit of their own, the parts of a name have none.
 fn subdomain(field: &str, text: &str) -> Verdict {
     let part = |part: &str| {
         let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -25,30 +25,30 @@ impl BuildError {
 /// What is wrong with a field, and what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// It is empty, and may not be.
+    /// It is empty, and must not be.
     #[error("is empty; give one, e.g. {example}")]
     Empty {
-        /// What it could be.
+        /// A valid value.
         example: &'static str,
     },
-    /// It has more characters than it may.
+    /// It has too many characters.
     #[error("has {length} characters; shorten it to at most {limit}")]
     TooLong {
-        /// How many it has.
+        /// Its length in characters.
         length: usize,
-        /// How many it may have.
+        /// The longest length in characters.
         limit: u32,
     },
-    /// It has not the form that it must have.
+    /// It does not have the required form.
     #[error("must be {expected}")]
     Malformed {
         /// The form, with an example.
         expected: &'static str,
     },
-    /// It is no retry policy.
+    /// It is not a valid retry policy.
     #[error("{0}")]
     Retry(String),
-    /// It is no target.
+    /// It is not a valid target.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// There are too many parameters.
@@ -64,22 +64,22 @@ pub enum Problem {
     /// A parameter has the name under which the operator passes the target.
     #[error("is reserved, the operator passes the target under this name; leave it out")]
     Reserved,
-    /// Tekton would put another text in the place of a variable in the value.
+    /// The value contains a variable that Tekton would replace by another text.
     #[error("{}", variable::REFUSAL)]
     Variable,
-    /// The image names one digest, and another stands beside it.
+    /// The image contains one digest, and `containerDigest` is another.
     #[error("is another digest than the one inside spec.workflowRef.containerImage; give the digest once")]
     TwoDigests,
-    /// It makes up for something that did not fail half way.
+    /// The execution to recover did not fail half way.
     #[error("names an execution that is not Failed after something of it ran; ask again without recoveryOf")]
     NothingToRecover,
-    /// It makes up for an execution elsewhere.
+    /// The execution to recover is in another namespace.
     #[error("names an execution in another namespace; create this one in the same namespace")]
     OtherNamespace,
-    /// It makes up for an execution with the workflow that failed.
+    /// The recovery has the workflow that failed.
     #[error("names an execution of the same workflow ({0}), which is never repeated; pick another workflow")]
     SameWorkflow(String),
-    /// It makes up for an execution with the bundle that failed.
+    /// The recovery has the bundle that failed.
     #[error("names an execution of the same bundle (by its digest or its repository); pick a workflow from another")]
     SameBundle,
 }

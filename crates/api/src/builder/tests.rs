@@ -1,4 +1,4 @@
-//! What is refused by name, what is only just good, and that nothing which is built breaks the schema.
+//! Wrong fields are refused by name, values at a limit are accepted, and no object of the builder breaks the schema.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn reference() -> RemediationRequestRef {
     RemediationRequestRef { name: "rr-1".to_owned(), ..RemediationRequestRef::default() }
 }
 
-/// An execution that failed; half way or before anything ran.
+/// An execution that failed, either half way (`ran`) or before anything ran.
 fn failed(ran: bool) -> WorkflowExecution {
     let mut failed = good().namespace("payment").build().unwrap();
     let details: FailureDetails = serde_json::from_value(json!({
@@ -84,7 +84,7 @@ fn what_was_said_stands_in_the_object() {
     assert_eq!(serde_json::to_value(built).unwrap(), expected);
 }
 
-/// Eight parameters of 8192 characters with their keys, but for the last, whose value has another length.
+/// Seven parameters of 8192 characters including their keys, and one whose value has the length `last`.
 fn large(last: u32) -> WorkflowExecutionBuilder {
     let all = (0..7).fold(good(), |builder, n| builder.parameter(format!("K{n}"), long(8190)));
     all.parameter("K7", long(last))
@@ -254,7 +254,7 @@ fn a_recovery_names_what_failed_and_takes_another_workflow() {
     }
 }
 
-/// Lists what of `value` the schema refuses: sizes, ranges, and what is missing or unknown.
+/// Lists what the schema refuses in `value`: sizes, ranges, and missing or unknown fields.
 fn refused(path: &str, schema: &Value, value: &Value, refusals: &mut Vec<String>) {
     let mut demand = |holds: bool, what: &str| {
         if !holds {
@@ -285,7 +285,7 @@ fn refused(path: &str, schema: &Value, value: &Value, refusals: &mut Vec<String>
     }
 }
 
-/// Texts of every length around the limits, and of every kind of character.
+/// Generates texts with lengths around the limits and with every kind of character.
 fn text() -> impl Strategy<Value = String> {
     let length =
         prop_oneof![0..5_usize, 60..66_usize, 125..131_usize, 250..256_usize, 510..514_usize, 8190..8194_usize];
@@ -311,7 +311,7 @@ proptest! {
         timeout in prop_oneof![(0..100_000_u64).prop_map(Duration::from_secs), any::<Duration>()],
         attempts in -2..25_i64,
         factor in 0.0..12.0,
-        // Of so many texts most are bad: each object sets some of them, so that good ones are made too.
+        // Most of these texts are invalid. Each object sets only some of them, and thus some objects are valid.
         chosen in any::<u32>(),
     ) {
         let set = |bit: u32| chosen & (1 << bit) != 0;

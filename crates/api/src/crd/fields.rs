@@ -1,7 +1,7 @@
-//! What the CRD in a cluster lacks of the one in this build.
+//! The fields that a CRD in a cluster lacks, compared with the CRD of this build.
 //!
-//! The API server drops a field that its CRD does not have, without an error: from what is written, and from what is
-//! read. Another project's CRD can have the name of ours, and an upgrade by Helm leaves an older one in place.
+//! The API server silently drops a field that its CRD does not have, both in writes and in reads. Another project's CRD
+//! can have the same name, and an upgrade by Helm leaves an older CRD in place.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::VERSION;
 
-/// The CRD of `WorkflowExecutions`.
+/// The name of the CRD of executions.
 pub const EXECUTIONS_CRD: &str = "workflowexecutions.kubernaut.ai";
-/// The CRD of `WorkflowSchedules`.
+/// The name of the CRD of schedules.
 pub const SCHEDULES_CRD: &str = "workflowschedules.kubernaut.ai";
 
-/// The fields of a `WorkflowExecution`, with all below them, that decisions rest on. Without one of them the operator
-/// would take an execution for another than it is.
+/// The fields of a `WorkflowExecution`, with everything below them, that decisions rest on. Without one of them the
+/// operator would misjudge an execution.
 pub const DECISIVE: [&str; 10] = [
     "spec.targetResource",
     "spec.workflowRef",
@@ -30,19 +30,19 @@ pub const DECISIVE: [&str; 10] = [
     "status.startTime",
 ];
 
-/// Fields below those of [`DECISIVE`] that the first CRDs of this project did not have. The operator does without them.
+/// Fields below [`DECISIVE`] ones that the first CRDs of this project did not have. The operator works without them.
 const ADDED_LATER: [&str; 1] = ["status.pipelineRunRef.namespace"];
 
-/// What a CRD lacks.
+/// The fields that a CRD lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lacking {
-    /// The fields without which nothing can be decided.
+    /// Without one of these fields nothing can be decided.
     pub decisive: Vec<String>,
     /// All other fields.
     pub others: Vec<String>,
 }
 
-/// Returns the fields that a CRD in a cluster lacks. Of a field that is not there, those below it are not named.
+/// Returns the fields that a CRD in a cluster lacks. If a field is missing, the fields below it are not named.
 #[must_use]
 pub fn lacking(crd: &str, found: &Value) -> Lacking {
     let version = found.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
@@ -50,7 +50,7 @@ pub fn lacking(crd: &str, found: &Value) -> Lacking {
     lacking_in_schema(crd, served.map_or(&Value::Null, |version| &version["schema"]["openAPIV3Schema"]))
 }
 
-/// Returns the fields that the schema of a kind lacks, as [`lacking`] does of a CRD.
+/// Returns the fields that the schema of a kind lacks, like [`lacking`] for a CRD.
 #[must_use]
 pub fn lacking_in_schema(crd: &str, schema: &Value) -> Lacking {
     let mut missing = Vec::new();
@@ -63,7 +63,7 @@ pub fn lacking_in_schema(crd: &str, schema: &Value) -> Lacking {
     Lacking { decisive, others }
 }
 
-/// Returns whether decisions rest on this field, or on one below it.
+/// Returns whether decisions rest on this field, on one above it or on one below it.
 #[must_use]
 pub fn is_decisive(field: &str) -> bool {
     let is_below = |field: &str, above: &str| field.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
@@ -80,7 +80,7 @@ static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     super::crds().iter().filter_map(schema_of).collect()
 });
 
-/// Adds the fields that `found` lacks of `ours`. `path` names where both are.
+/// Adds the fields of `ours` that `found` lacks. `path` names the place of both.
 fn compare(ours: &Value, found: &Value, path: &str, missing: &mut Vec<String>) {
     if keeps_everything(found) {
         return;
@@ -114,7 +114,7 @@ mod tests {
         serde_json::to_value(crd.unwrap()).unwrap()
     }
 
-    /// A shipped CRD without some fields.
+    /// Returns a shipped CRD without some fields.
     fn without(name: &str, fields: &[&str]) -> Value {
         let mut crd = shipped(name);
         for field in fields {
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Each field that some earlier CRD of this project did not have.
+    /// Tries each field that an earlier CRD of this project did not have.
     #[test]
     fn every_older_crd_of_this_project_can_be_worked_with() {
         let older = [

@@ -1,4 +1,4 @@
-//! Facts about the schema that must hold for every field, also for those that come later.
+//! Facts about the schema that hold for every field, including fields that are added later.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn schema() -> Value {
     schema_of(EXECUTION)
 }
 
-/// Calls `see` with path and schema of every node.
+/// Calls `see` with the path and schema of every node.
 fn walk(path: &str, node: &Value, see: &mut impl FnMut(&str, &Value)) {
     see(path, node);
     for (name, property) in node["properties"].as_object().into_iter().flatten() {
@@ -42,7 +42,7 @@ fn walk(path: &str, node: &Value, see: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Lists the paths, of all kinds, at which `bad` holds.
+/// Lists the paths of all kinds for which `bad` returns true.
 fn offenders(bad: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut paths = Vec::new();
     for plural in [EXECUTION, SCHEDULE] {
@@ -64,7 +64,7 @@ fn every_value_is_bounded() {
         Some("array") => node["maxItems"].is_null(),
         Some("object") if node["properties"].is_null() => node["maxProperties"].is_null(),
         Some("object" | "integer" | "number" | "boolean") => false,
-        // It has no type, so that it may be a flag, a number or an object: the admission policy binds it.
+        // The field has no type, because it may be a flag, a number or an object. The admission policy limits it.
         None => path != "spec.retry" && path != "spec.template.spec.retry",
         _ => true,
     });
@@ -114,7 +114,7 @@ fn every_rule_names_its_field_in_its_message() {
                 seen += 1;
                 let message = rule["message"].as_str().unwrap_or_default();
                 let field = format!("{}{}", path.replace("[]", ""), rule["fieldPath"].as_str().unwrap_or_default());
-                // Metadata is not in the schema, so that no rule can have it as its field.
+                // Metadata is not in the schema, and so no rule can have it as its field.
                 let field = if field.is_empty() { "metadata.name" } else { field.trim_start_matches('.') };
                 assert!(message.starts_with(&format!("{field}: ")), "{field}: {rule}");
             }
@@ -233,7 +233,7 @@ fn only_fields_that_do_something_are_in_spec() {
     );
 }
 
-/// Lists the columns of a kind: name, type, field, and 1 for those that only the wide form has.
+/// Lists the columns of a kind: name, type, field, and priority, which is 1 for those that only the wide form has.
 fn columns(crd: &Value) -> Vec<(&str, &str, &str, i64)> {
     let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
     columns
@@ -258,7 +258,7 @@ fn kubectl_shows_these_columns() {
             ("Duration", "string", ".status.duration", 0),
             ("Age", "date", ".metadata.creationTimestamp", 0),
             ("PipelineRun", "string", ".status.pipelineRunRef.name", 1),
-            // A column of type date shows <invalid> for a time that is still to come.
+            // A column of type date shows <invalid> for a time in the future.
             ("Next-Allowed", "string", ".status.nextAllowedExecution", 1),
         ]
     );

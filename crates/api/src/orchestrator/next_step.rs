@@ -1,4 +1,4 @@
-//! What to do next about an execution.
+//! What to do next after an execution.
 
 use std::time::Duration;
 
@@ -8,52 +8,58 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::view::{Failure, StatusView};
 use crate::{ConflictingWorkflow, FailureReason, SkipDetails, SkipReason};
 
-/// How long to wait where no status says: a minute, the shortest backoff of an operator that is configured as it
-/// comes (specification, section 7). Too short costs an execution that is skipped, and nothing else.
+/// How long to wait if no status says so: a minute, the shortest backoff of an operator with default settings
+/// (specification, section 7). A wait that is too short costs one skipped execution.
 pub const UNSAID_WAIT: Duration = Duration::from_mins(1);
 
-/// What whoever asked for an execution does next, by section 6 of the specification.
+/// What the program that created an execution does next, by section 6 of the specification.
 ///
-/// To try again is to create another `WorkflowExecution`, and only if what it is for is still needed: a final phase
-/// stays.
+/// A final phase stays. To try again, create another `WorkflowExecution`, and only if the remediation is still needed.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum NextStep {
-    /// Goes on watching: it is undecided, or runs.
+    /// Keep watching: the execution is undecided, or runs.
     Watch,
-    /// Does nothing: the workflow completed.
+    /// Do nothing: the workflow completed.
     Nothing,
-    /// Asks again, not before a moment. After a pre-execution failure, of which nothing ran (section 7); and after a
-    /// skip with reason `RecentlyRemediated`, for a backoff (rule 4) or a cooldown (rule 5).
+    /// Create another execution, not before `not_before`. This follows a pre-execution failure (section 7). It also
+    /// follows a skip with reason `RecentlyRemediated`, for a backoff (rule 4) or a cooldown (rule 5).
     RetryAfter {
-        /// The first moment at which it may run.
+        /// The earliest time at which another execution may run.
         not_before: Time,
         /// Why not earlier, for people.
         why: String,
     },
-    /// Waits until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then
-    /// asks again: after a skip with reason `ResourceBusy` (rule 1). Of a holder that is gone nothing shows when its
-    /// run has stopped: wait [`UNSAID_WAIT`].
+    /// Wait until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then
+    /// create another execution. This follows a skip with reason `ResourceBusy` (rule 1). If the holder does not exist
+    /// any more, nothing shows when its run has stopped: wait for [`UNSAID_WAIT`].
     WaitFor {
-        /// Who holds the target.
+        /// The execution that holds the target.
         holder: Holder,
         /// Why, for people.
         why: String,
     },
-    /// Has another workflow chosen and runs that with `recoveryOf`: after an execution failure (rule 2).
-    /// [`PreviousExecution`](crate::PreviousExecution) is what the analysis wants to know, and
-    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Ask once the failed one [has released
-    /// the target](crate::WorkflowExecution::has_released_target). Where no other workflow is left, a person must act:
-    /// without `recoveryOf`, or with a workflow that failed before, it is skipped.
+    /// Choose another workflow and run it with `recoveryOf`. This follows an execution failure (rule 2).
+    ///
+    /// - [`PreviousExecution`](crate::PreviousExecution) is the input of the analysis.
+    /// - [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field.
+    /// - Create the recovery once the failed execution [has released the
+    ///   target](crate::WorkflowExecution::has_released_target).
+    /// - If no other workflow is left, a person must act. An execution without `recoveryOf`, or with a workflow that
+    ///   failed before, is skipped.
     PickAlternative {
-        /// What failed, for people and for language models.
+        /// The failure, for people and for language models.
         why: String,
     },
-    /// Tells a person, and does nothing by itself: after a skip with reason `ExhaustedRetries` (rule 3) or
-    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after the failure that exhausts a
-    /// target; after a failure that the same spec would have again (a `ConfigurationError` that is not shared, or a
-    /// `startBefore` that has passed); after a cancellation, which a person wanted; and where the status cannot be
-    /// understood.
+    /// Inform a person and do nothing else. This follows:
+    ///
+    /// - a skip with reason `ExhaustedRetries` (rule 3) or `PreviousExecutionFailed` (rule 2), which only a clearance
+    ///   lifts (section 10);
+    /// - the failure that exhausts a target;
+    /// - a failure that the same spec would have again: a `ConfigurationError` that is not shared, or a `startBefore`
+    ///   that has passed;
+    /// - a cancellation by a person;
+    /// - a status that cannot be understood.
     PersonMustAct {
         /// What the person has to know.
         why: String,
@@ -63,7 +69,7 @@ pub enum NextStep {
 /// The execution that holds a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its namespace. None, in a status of an earlier version: that of the execution that was skipped.
+    /// Its namespace. `None` in a status of an earlier version means the namespace of the skipped execution.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
@@ -72,7 +78,8 @@ pub struct Holder {
 // === impl NextStep ===
 
 impl NextStep {
-    /// Returns how long to wait from `now` on: zero when the moment has come. None where time alone changes nothing.
+    /// Returns how long to wait from `now` on. Returns zero if the time has come, and `None` if time alone changes
+    /// nothing.
     #[must_use]
     pub fn time_left(&self, now: &Time) -> Option<Duration> {
         let Self::RetryAfter { not_before, .. } = self else { return None };
@@ -83,7 +90,7 @@ impl NextStep {
 // === impl StatusView ===
 
 impl StatusView {
-    /// Tells what to do next.
+    /// Returns what to do next.
     pub fn next_step(&self) -> NextStep {
         match self {
             Self::InProgress(_) => NextStep::Watch,
@@ -107,12 +114,12 @@ fn after_failure(failure: &Failure) -> NextStep {
     if details.was_execution_failure {
         return NextStep::PickAlternative { why };
     }
-    // The same words would fail in the same way, unless others fail likewise at this time.
+    // The same spec would fail in the same way, unless many targets share the failure.
     let never_runs = details.reason == FailureReason::ConfigurationError && !failure.is_shared();
     match next_allowed {
         _ if *exhausts || never_runs => NextStep::PersonMustAct { why },
         Some(moment) => NextStep::RetryAfter { not_before: moment.clone(), why },
-        // It makes nobody wait: it came too late for its `startBefore`, which has passed for ever.
+        // It makes no other execution wait: it was too late for its own `startBefore`.
         None if details.reason == FailureReason::DeadlineExceeded => NextStep::PersonMustAct { why },
         None => NextStep::RetryAfter { not_before: later(&details.failed_at, None), why },
     }
@@ -133,7 +140,7 @@ fn after_skip(details: &SkipDetails) -> NextStep {
 // === impl Holder ===
 
 impl Holder {
-    /// Reads namespace and name. An earlier version wrote both into the name where the namespace was another one.
+    /// Reads namespace and name. An earlier version wrote both into the name if the namespace was another one.
     fn of(conflict: &ConflictingWorkflow) -> Self {
         if conflict.namespace.is_some() {
             return Self { namespace: conflict.namespace.clone(), name: conflict.name.clone() };
@@ -145,7 +152,7 @@ impl Holder {
     }
 }
 
-/// Adds a Go duration to a moment; [`UNSAID_WAIT`] where there is none, or none that can be read.
+/// Adds a Go duration to a time, or [`UNSAID_WAIT`] if there is no duration or it cannot be read.
 fn later(moment: &Time, wait: Option<&str>) -> Time {
     let unsaid = SignedDuration::try_from(UNSAID_WAIT).unwrap_or_default();
     let wait = wait.and_then(|text| text.parse::<SignedDuration>().ok()).filter(|wait| !wait.is_negative());

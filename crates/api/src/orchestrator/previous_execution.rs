@@ -1,4 +1,4 @@
-//! What an analysis is told about an execution that failed.
+//! The input of an analysis about an execution that failed.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use crate::{FailureReason, WorkflowExecution};
 /// | `failedTaskName` | `failure.failedStepName` |
 /// | `reason` | `failure.reason` |
 /// | `message` | `failure.message` |
-/// | `exitCode` | `failure.exitCode`, absent where it is |
+/// | `exitCode` | `failure.exitCode`, absent if `exitCode` is absent |
 /// | `failedAt` | `failure.failedAt` |
 /// | `executionTimeBeforeFailure` | `failure.executionTime` |
 /// | `naturalLanguageSummary` | `naturalLanguageSummary` |
 ///
-/// An analysis calls a step what Tekton calls a task: `failedStepName` of the execution, the step inside the task, has
-/// no place there, and the summary tells it.
+/// An analysis uses the word step for a Tekton task. It has no field for `failedStepName` of the execution, the step
+/// inside the task; the summary names that step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviousExecution {
@@ -35,27 +35,27 @@ pub struct PreviousExecution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionFailure {
-    /// Place of the failed task in the pipeline, counted from 0.
+    /// Position of the failed task in the pipeline, counted from 0.
     pub failed_step_index: i32,
-    /// Name of the failed task in the pipeline; empty where no task failed.
+    /// Name of the failed task in the pipeline. Empty if no task failed.
     pub failed_step_name: String,
     /// Class of the failure.
     pub reason: FailureReason,
     /// The message of the failure, as reported.
     pub message: String,
-    /// Exit code of the failed container. Absent where no container really exited.
+    /// Exit code of the failed container. Absent if no container exited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// When it failed.
+    /// Time of the failure.
     pub failed_at: Time,
-    /// How long it ran before it failed, as a Go duration.
+    /// Time from the start to the failure, as a Go duration.
     pub execution_time: String,
 }
 
 // === impl PreviousExecution ===
 
 impl PreviousExecution {
-    /// Returns how an execution failed. None where it has not, or does not say how.
+    /// Returns how an execution failed, or `None` if it has not failed or its status has no details.
     #[must_use]
     pub fn of(execution: &WorkflowExecution) -> Option<Self> {
         let details = execution.status.as_ref()?.failure_details.as_ref()?;

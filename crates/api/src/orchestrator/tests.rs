@@ -28,7 +28,7 @@ fn typed(object: &Value) -> WorkflowExecution {
     serde_json::from_value(object.clone()).unwrap()
 }
 
-/// The view of an object, which is the same from both forms of it.
+/// Returns the view of an object, which is the same from JSON and from the type.
 fn view(object: &Value) -> StatusView {
     let view = StatusView::of_json(object);
     assert_eq!(StatusView::of(&typed(object)), view);
@@ -130,7 +130,7 @@ fn what_is_tried_again_is_watched_with_its_attempt() {
         (json!(true), json!([running.clone()]), 2, 3, None),
         (json!(5), json!([ended.clone(), waiting.clone()]), 2, 5, at(AT)),
         (json!({"maxAttempts": 4}), json!([ended.clone(), running]), 2, 4, None),
-        // In any order, and where the policy tells nothing.
+        // The attempts may be in any order, and the policy may be unreadable.
         (json!(5), json!([waiting.clone(), ended.clone()]), 2, 5, at(AT)),
         (json!("5"), json!([ended.clone(), waiting]), 2, 2, at(AT)),
         (json!(null), json!([ended]), 1, 1, None),
@@ -189,14 +189,14 @@ fn after_a_failure_the_evidence_decides() {
     for (object, next) in [
         (failed("Forbidden", true), NextStep::PickAlternative { why: summary.to_owned() }),
         (backing_off, retry_after("2026-01-02T03:06:05Z", summary)),
-        // No brake in the status: a minute, and the same words are not tried again at all.
+        // The status has no backoff: wait for a minute.
         (failed("ImagePullBackOff", false), retry_after("2026-01-02T03:05:05Z", summary)),
         (failed("ConfigurationError", false), person(summary)),
-        // What the same spec would do again, unless it is not its own fault.
+        // The same spec would fail again, unless many targets share the failure.
         (unusable(json!(null)), person(summary)),
         (unusable(json!(true)), retry_after("2026-01-02T03:06:05Z", summary)),
         (failed("DeadlineExceeded", false), person(summary)),
-        // No time lets anything run on the target, until somebody has cleared it.
+        // Nothing runs on the target until a person clears it.
         (exhausting("True"), person(summary)),
         (exhausting("False"), retry_after("2026-01-02T03:05:05Z", summary)),
         (cleared, retry_after("2026-01-02T04:00:00Z", summary)),
@@ -314,7 +314,7 @@ fn an_analysis_is_told_field_by_field() {
     assert_eq!(PreviousExecution::of(&typed(&with_status(&json!(null)))), None);
 }
 
-/// Any JSON of a few levels.
+/// Generates JSON of a few levels.
 fn anything() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just(AT),

@@ -1,4 +1,4 @@
-//! A status as one of five cases, whatever it holds.
+//! A status as one of five cases, whatever it contains.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
@@ -9,12 +9,12 @@ use crate::{
     Cancellation, FailureDetails, Phase, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionStatus, retry,
 };
 
-/// Where an execution stands, with what belongs to that and nothing else.
+/// The state of an execution, with the facts of that state.
 ///
 /// # Guarantees
 ///
-/// There is a view of every object. One that contradicts itself, or that a later version of the operator wrote, is
-/// [`Unclear`](Self::Unclear) and says why.
+/// Every object has a view. A status that contradicts itself, or that a later version of the operator wrote, is
+/// [`Unclear`](Self::Unclear) with the reason.
 ///
 /// ```
 /// use serde_json::json;
@@ -29,11 +29,11 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatusView {
-    /// It is undecided, or runs.
+    /// The execution is undecided, or runs.
     InProgress(Progress),
     /// It succeeded.
     Completed {
-        /// When.
+        /// When it ended.
         completed_at: Option<Time>,
         /// How long it took, as a Go duration.
         duration: Option<String>,
@@ -44,56 +44,56 @@ pub enum StatusView {
     Skipped(SkipDetails),
     /// The status cannot be understood.
     Unclear {
-        /// What is odd about it.
+        /// Why it cannot be understood.
         problem: String,
     },
 }
 
-/// How far an execution has come that has not ended.
+/// The progress of an execution that has not ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// None and Pending: undecided. Running: it has its turn.
+    /// `None` and `Pending`: undecided. `Running`: it has its turn.
     pub phase: Option<Phase>,
     /// When it got its turn.
     pub started_at: Option<Time>,
-    /// What it waits for, where it has waited for more than a moment: the condition `Waiting`, with one of its reasons
-    /// (see [`conditions`](crate::conditions)) and, for people, what would end that.
+    /// The condition `Waiting`, once the wait has lasted for ten seconds. Its reason is one of
+    /// [`conditions`](crate::conditions), and its message tells people what would end the wait.
     pub waits_for: Option<Condition>,
-    /// Which attempt it is on, where it has a retry policy and its turn.
+    /// The current attempt, if the execution has a retry policy and its turn.
     pub attempt: Option<Attempt>,
 }
 
-/// Which attempt an execution is on.
+/// An attempt of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Its number, from 1.
     pub number: u32,
-    /// How many there are at the most.
+    /// The highest possible number.
     pub of: u32,
-    /// When it may begin, where it is waited for. None: it has begun.
+    /// The earliest start of an attempt that still waits. `None`: the attempt has begun.
     pub not_before: Option<Time>,
 }
 
-/// How an execution failed, and what became of the block that it left.
+/// How an execution failed, and whether its block was lifted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What happened. Failures with the same [`fingerprint`](FailureDetails::fingerprint) have the same cause to look
-    /// for; [`is_shared`](Self::is_shared) tells whether the target is to blame for it.
+    /// What happened. Failures with the same [`fingerprint`](FailureDetails::fingerprint) have the same kind of cause.
+    /// [`is_shared`](Self::is_shared) returns whether many targets share it.
     pub details: FailureDetails,
-    /// Until when later executions on the target are skipped, where time alone ends that.
+    /// Until when later executions on the target are skipped, if the wait ends by time alone.
     pub next_allowed: Option<Time>,
-    /// Whether it is one failure too many: later executions on the target are skipped until a person clears it.
+    /// Whether the failure exhausts the target: later executions are skipped until a person clears it.
     pub exhausts: bool,
     /// When a person cleared the target.
     pub cleared_at: Option<Time>,
-    /// Who stopped it, and why.
+    /// Who cancelled the execution, and why.
     pub cancellation: Option<Cancellation>,
 }
 
 // === impl StatusView ===
 
 impl StatusView {
-    /// Looks at an execution.
+    /// Returns the view of an execution.
     #[must_use]
     pub fn of(execution: &WorkflowExecution) -> Self {
         let nothing = WorkflowExecutionStatus::default();
@@ -101,10 +101,10 @@ impl StatusView {
         Self::new(execution.status.as_ref().unwrap_or(&nothing), spec.cancellation.as_ref(), spec.retry.as_ref())
     }
 
-    /// Looks at an execution in the form in which the API server sends it.
+    /// Returns the view of an execution in the JSON form of the API server.
     ///
-    /// A typed client refuses a whole list for one object with a word that it does not know, such as a phase of a later
-    /// version. One that reads plain JSON and asks here goes on with the others.
+    /// A typed client refuses a whole list because of one object with an unknown value, such as a phase of a later
+    /// version. A client that reads plain JSON and uses this function can handle the other objects.
     #[must_use]
     pub fn of_json(object: &Value) -> Self {
         let status = match &object["status"] {
@@ -113,7 +113,7 @@ impl StatusView {
         };
         match status {
             Ok(status) => {
-                // One that cannot be read has no names to tell, but somebody stopped the execution.
+                // A cancellation that cannot be read has no names to report, but a person has cancelled the execution.
                 let cancellation = &object["spec"]["cancellation"];
                 let read = || Cancellation::deserialize(cancellation).unwrap_or_default();
                 Self::new(&status, (!cancellation.is_null()).then(read).as_ref(), object["spec"].get("retry"))
@@ -155,8 +155,8 @@ impl StatusView {
 // === impl Failure ===
 
 impl Failure {
-    /// Returns whether many targets failed in the same way at the same time. Another workflow would fail likewise, and
-    /// the failure does not count towards `ExhaustedRetries`: wait, and try the same again.
+    /// Returns whether many targets failed in the same way at the same time. Another workflow would fail in the same
+    /// way, and the failure does not count towards `ExhaustedRetries`. Wait, and try the same workflow again.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.details.shared_outage == Some(true)
@@ -166,7 +166,8 @@ impl Failure {
 // === impl Attempt ===
 
 impl Attempt {
-    /// Reads the last attempt of a status. Where the policy cannot be read, none is said to follow.
+    /// Reads the last attempt of a status. If the policy cannot be read, the last attempt counts as the highest
+    /// possible one.
     fn of(status: &WorkflowExecutionStatus, retry: Option<&Value>) -> Option<Self> {
         let last = status.attempts.iter().max_by_key(|attempt| attempt.attempt)?;
         let number = u32::try_from(last.attempt).unwrap_or_default();
@@ -182,11 +183,11 @@ impl Attempt {
 // === impl WorkflowExecution ===
 
 impl WorkflowExecution {
-    /// Returns whether nothing of this execution is left on its target, so that one that was skipped for its sake is
-    /// worth another try.
+    /// Returns whether this execution has ended and nothing of its run is left on the target. An execution that was
+    /// skipped because of it can then be tried again.
     ///
-    /// The phase becomes final when the outcome is known; pods of the run may go on stopping for a while, and the
-    /// target is not free until they are gone (specification, section 5).
+    /// The phase becomes final when the outcome is known. Pods of the run may take longer to stop, and the target is
+    /// free only after that (specification, section 5).
     #[must_use]
     pub fn has_released_target(&self) -> bool {
         let Some(status) = &self.status else { return false };
@@ -194,7 +195,7 @@ impl WorkflowExecution {
     }
 }
 
-/// Finds a condition that holds.
+/// Returns the condition of this type if it is True.
 fn holding<'a>(status: &'a WorkflowExecutionStatus, kind: &str) -> Option<&'a Condition> {
     status.conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }

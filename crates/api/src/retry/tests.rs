@@ -1,4 +1,4 @@
-//! Every form of the field is read, and every other value is refused with the field and what to do.
+//! Every form of the field is read. Every other value is refused with the field and what to do.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -86,7 +86,7 @@ fn each_default_stands_alone() {
     ] {
         assert_eq!(policy(&value), expected, "{value}");
     }
-    // In characters, as the schema counts them.
+    // The limit counts characters, as the schema does.
     let longest = "ä".repeat(512);
     assert_eq!(policy(&json!({"retryWhen": longest})).retry_when.as_deref(), Some(longest.as_str()));
 }
@@ -196,13 +196,13 @@ fn a_policy_whose_waits_cannot_be_over_in_time_is_refused() {
             Some("spec.retry.maxDuration: 1m10s is too short, the waits alone may take 1m10s; "),
         ),
         (with("10s", 4, "71s", false), None),
-        // Half as much again: 15s, 30s, and 60s, which the maximum cuts 60s to.
+        // Half as much again: 15s, 30s, and 60s. The maximum cuts the last wait.
         (
             with("10s", 4, "105s", true),
             Some("spec.retry.maxDuration: 1m45s is too short, the waits alone may take 1m45s; "),
         ),
         (with("10s", 4, "106s", true), None),
-        // One attempt waits for nothing.
+        // One attempt has no wait.
         (with("1h", 1, "1s", true), None),
         (with("0s", 20, "1s", true), None),
         (json!({"maxDuration": "3s"}), Some("spec.retry.maxDuration: 3s is too short, the waits alone may take 3s; ")),
@@ -221,7 +221,7 @@ fn what_the_admission_policy_refuses_it_refuses_in_the_same_words() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/admission/retry_policy.yaml");
     let policy = std::fs::read_to_string(file).unwrap();
     let joined = policy.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The field has another name in the template of a schedule, and texts go on in the next line.
+    // The field has another name in the template of a schedule, and texts continue on the next line.
     let joined = joined.replace("variables.field + '", RETRY).replace("' + '", "");
     let messages = [
         format!("{RETRY}: {FORM}"),
@@ -288,7 +288,7 @@ fn the_sample_has_a_policy() {
     assert_eq!(waits, [5, 10, 20, 40], "as its comment says");
 }
 
-/// JSON of every kind, most of it near to a policy.
+/// Generates JSON of every kind, most of it similar to a policy.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,15 +1,14 @@
-//! Admission rules that are regular expressions. They accept what the operator can use and refuse the rest, also where
-//! a kind's scope decides: the kinds come from the table of `wfe-core`.
+//! Admission rules that are regular expressions. They accept exactly the targets that the operator can use. Some rules
+//! depend on the scope of a kind; the kinds come from the table of `wfe-core`.
 
 use kube::core::Rule;
 use wfe_core::target::{Scope, kind_spellings};
 
 use crate::image;
 
-/// Two or three parts, none of them empty.
 const PARTS: &str = "^([^/]+/)?[^/]+/[^/]+$";
 
-/// A rule on one text. Where it does not match `when`, nothing is demanded; else it has to match `must`, or is refused.
+/// A rule on one text. A text that does not match `when` is accepted. Any other text must match `must`.
 pub(super) struct Pattern {
     when: Option<String>,
     must: Option<String>,
@@ -31,7 +30,7 @@ impl Pattern {
         Self { when: Some(pattern.into()), ..self }
     }
 
-    /// Writes it for the API server. Raw strings: a backslash stays one.
+    /// Writes the rule for the API server. Raw strings keep each backslash as it is.
     pub(super) fn rule(self) -> Rule {
         let unless = self.when.map(|pattern| format!("!self.matches(r'{pattern}')"));
         let must = self.must.map(|pattern| format!("self.matches(r'{pattern}')"));
@@ -136,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A rule as the API server judges by it, whose regular expressions are of the same kind.
+    /// A rule with compiled regular expressions. The API server uses the same kind of expressions.
     struct Compiled {
         when: Option<Regex>,
         must: Option<Regex>,
@@ -164,7 +163,7 @@ mod tests {
         })
     }
 
-    /// Parts of targets: most of them good, all of them near to it.
+    /// Generates parts of targets. Most are valid, and the others are similar to valid ones.
     fn part() -> impl Strategy<Value = String> {
         let kinds: Vec<&str> = [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings).collect();
         prop_oneof![

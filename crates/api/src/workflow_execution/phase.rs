@@ -1,12 +1,12 @@
-//! Closed words of a status: phase, outcome, status of a condition.
+//! Enums of a status: phase, outcome, status of a condition.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Says where an execution stands. It only moves forward; the API server refuses the rest.
+/// The phase of an execution. It only moves forward: the API server refuses any other change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// It had to wait and is undecided.
+    /// The execution waits to be decided.
     Pending,
     /// Its run is committed.
     Running,
@@ -14,17 +14,17 @@ pub enum Phase {
     Completed,
     /// It failed, before or after something ran.
     Failed,
-    /// It did not get its turn.
+    /// It did not get its turn, and nothing ran.
     Skipped,
 }
 
 // === impl Phase ===
 
 impl Phase {
-    /// Lists every phase.
+    /// All phases.
     pub const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::Skipped];
 
-    /// Spells the phase as the API does.
+    /// Returns the phase as the API spells it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Phase {
         }
     }
 
-    /// Returns whether the phase is final.
+    /// Returns whether the phase never changes any more.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Skipped)
@@ -49,7 +49,7 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Says how an earlier execution ended.
+/// How an earlier execution ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Outcome {
     /// It succeeded.
@@ -58,21 +58,21 @@ pub enum Outcome {
     Failed,
 }
 
-/// Status of a condition, spelled as metav1.Condition does.
+/// Status of a condition, spelled as in metav1.Condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ConditionStatus {
     /// It holds.
     True,
     /// It does not hold.
     False,
-    /// Nobody can tell, or not yet.
+    /// The operator cannot tell, or cannot tell yet.
     Unknown,
 }
 
 // === impl ConditionStatus ===
 
 impl ConditionStatus {
-    /// Spells the status as the API does.
+    /// Returns the status as the API spells it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,22 +1,22 @@
-//! Admission rules that follow one pattern for several fields, or look at more than one. The API server evaluates them
-//! at every write.
+//! Admission rules that are the same for several fields, or that read more than one field. The API server evaluates
+//! them at every write.
 //!
-//! They ask `has(...)` instead of using optionals: of an optional the API server does not know the size, and refuses
-//! the rule as too costly.
+//! The rules use `has(...)` instead of optionals. The API server does not know the size of an optional, and refuses the
+//! rule as too costly.
 
 use kube::core::{Reason, Rule};
 
 use crate::{limits, variable};
 
-/// What every rule on `phase` answers.
+/// The message of every rule on `phase`.
 const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, \
      Failed or Skipped, from Running to Completed or Failed, and is then final";
 
 /// Condition of a rule: the old phase is final.
 const WAS_TERMINAL: &str = "has(oldSelf.phase) && oldSelf.phase in ['Completed', 'Failed', 'Skipped']";
 
-/// Limits the parameters together, in characters as `maxLength` counts them: an operator that starts holds the
-/// parameters of every execution that is undecided.
+/// Limits the sum of the parameters, in characters as `maxLength` counts them. An operator that starts holds the
+/// parameters of every undecided execution in memory.
 pub(super) fn parameters_fit() -> Rule {
     let limit = limits::PARAMETERS_SIZE;
     let message = format!(
@@ -26,15 +26,15 @@ pub(super) fn parameters_fit() -> Rule {
     Rule::new(format!("self.map(key, key.size() + self[key].size()).sum() <= {limit}")).message(message.as_str())
 }
 
-/// Refuses a value in which Tekton would put another text in the place of a variable.
+/// Refuses a value that contains a Tekton variable: Tekton would replace it by another text.
 pub(super) fn no_variables() -> Rule {
     let words = variable::FIRST_WORDS.join("|");
     let message = format!("spec.parameters: {}", variable::REFUSAL);
-    // The second bracket is escaped, since not every kind of regular expression takes it in a class as it is.
+    // The second bracket is escaped, because some regular expression engines do not accept it unescaped in a class.
     Rule::new(format!(r"self.all(key, !self[key].matches('[$][(]({words})[.\\[]'))")).message(message.as_str())
 }
 
-/// Refuses any change of `field` of a spec. One rule per field, since one of them may come later.
+/// Refuses any change of `field` of a spec. Each field has its own rule, because some fields may be added later.
 pub(super) fn immutable(field: &str) -> Rule {
     forbidden(
         field,
@@ -43,12 +43,12 @@ pub(super) fn immutable(field: &str) -> Rule {
     )
 }
 
-/// Refuses any change of `retry`, which has no type, so that no rule can name it. But the spec as a whole can be
-/// compared: where it has changed and no other field has, `retry` has. `others` are the fields that never change,
-/// `later` those that a person adds.
+/// Refuses any change of `retry`. The field has no type, and so no rule can name it. A rule can compare the spec as a
+/// whole: if the spec has changed and no other field has, `retry` has changed. `others` are the fields that never
+/// change, `later` those that a person adds.
 ///
-/// A change in one write with another field passes this rule. That of a field of `others` is refused for that field.
-/// That of a field of `later` has no effect, because nothing is tried again after it.
+/// The rule accepts a write that also changes another field. A change of a field in `others` is refused by the rule of
+/// that field. After a field in `later` is set, no attempt is repeated, and the changed `retry` has no effect.
 pub(super) fn retry_is_immutable(others: &[&str], later: &[&str]) -> Rule {
     let others = others.iter().map(|field| format!("!({})", unchanged(field)));
     let later = later.iter().map(|field| format!("has(self.{field}) != has(oldSelf.{field})"));
@@ -56,8 +56,7 @@ pub(super) fn retry_is_immutable(others: &[&str], later: &[&str]) -> Rule {
     forbidden("retry", rule.join(" || "), "spec.retry: is immutable once created; create another WorkflowExecution")
 }
 
-/// Refuses `field` of a spec, what a person asks for later, before there is an execution to ask it of; `instead` says
-/// what to do.
+/// Refuses `field` of a spec when the object is created. A person sets it later. `instead` says what to do.
 pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
     forbidden(
         field,
@@ -67,14 +66,13 @@ pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
     .optional_old_self(true)
 }
 
-/// Refuses to take back what a person has asked for in `field` of a spec, or to put it into another mouth; `instead`
-/// says what to do.
+/// Refuses a change or removal of a `field` of a spec that a person has set. `instead` says what to do.
 pub(super) fn stays(field: &str, instead: &str) -> Rule {
     forbidden(field, kept(field), format!("spec.{field}: may not change or be removed once set; {instead}"))
 }
 
-/// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old
-/// status do not run when there was none.
+/// Refuses Completed as the first phase. The rule is at the root, because rules on `status` that read the old status do
+/// not run if there was none.
 pub(super) fn phase_begins() -> Rule {
     forbidden(
         "status.phase",
@@ -84,12 +82,13 @@ pub(super) fn phase_begins() -> Rule {
     )
 }
 
-/// Refuses a `null` or absent status where there was one; stands at the root, rules on `status` do not see it go.
+/// Refuses a `null` or absent status where there was one. The rule is at the root, because rules on `status` do not run
+/// when it is removed.
 pub(super) fn status_stays() -> Rule {
     forbidden("status", "!has(oldSelf.status) || has(self.status)", "status: may not be removed once written")
 }
 
-/// Refuses every step of `phase` but the ones that the message lists.
+/// Refuses every change of `phase` except those that the message lists.
 pub(super) fn phase_moves_forward() -> Rule {
     forbidden(
         "phase",
@@ -114,7 +113,7 @@ pub(super) fn set_once(field: &str) -> Rule {
     forbidden(field, kept(field), format!("status.{field}: may not change or be removed once set"))
 }
 
-/// Refuses to forget the run of an execution that was Running.
+/// Refuses the removal of the run of an execution that was Running.
 pub(super) fn run_stays() -> Rule {
     forbidden(
         "pipelineRunRef",
@@ -123,8 +122,8 @@ pub(super) fn run_stays() -> Rule {
     )
 }
 
-/// Refuses another run than that of an attempt that was waited for: by this, no attempt has two runs, and an execution
-/// without a retry policy has one.
+/// Refuses another run, unless it is the run of an attempt that was waiting. An attempt thus never has two runs, and an
+/// execution without a retry policy has one run.
 pub(super) fn run_is_of_the_next_attempt() -> Rule {
     forbidden(
         "pipelineRunRef",
@@ -136,7 +135,8 @@ pub(super) fn run_is_of_the_next_attempt() -> Rule {
     )
 }
 
-/// Refuses to forget the attempts; stands at the status, rules on the list do not see it go.
+/// Refuses the removal of the attempts. The rule is at the status, because rules on the list do not run when it is
+/// removed.
 pub(super) fn attempts_stay() -> Rule {
     forbidden(
         "attempts",
@@ -145,8 +145,9 @@ pub(super) fn attempts_stay() -> Rule {
     )
 }
 
-/// Demands that attempts are numbered from 1, each in its place. A write that changes nothing but their order passes:
-/// of a list with a key the API server takes that for no change, and judges no rule anew. So a reader sorts them.
+/// Requires that attempts are numbered from 1, each in its place. A write that changes only their order is accepted:
+/// the API server regards a reordered list with a key as unchanged and does not evaluate the rule. A reader therefore
+/// sorts the attempts.
 pub(super) fn attempts_are_counted() -> Rule {
     Rule::new("self.all(it, it.attempt <= size(self) && self[it.attempt - 1].attempt == it.attempt)")
         .message("status.attempts: must be in the order of their numbers, from 1 without a gap")
@@ -159,7 +160,7 @@ pub(super) fn no_attempt_goes() -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
-/// Demands that all attempts but the last have ended.
+/// Requires that all attempts except the last have ended.
 pub(super) fn only_the_last_attempt_goes_on() -> Rule {
     Rule::new("self.all(it, it.attempt == size(self) || has(it.completionTime))")
         .message("status.attempts: all but the last must have a completionTime")
@@ -177,28 +178,28 @@ pub(super) fn set_once_in_attempt(field: &str) -> Rule {
     forbidden(field, kept(field), format!("status.attempts.{field}: may not change or be removed once set"))
 }
 
-/// Demands `field` of an attempt with `other`, and refuses it without.
+/// Requires `field` of an attempt if `other` is there, and refuses it otherwise.
 pub(super) fn together_in_attempt(field: &str, other: &str) -> Rule {
     Rule::new(format!("has(self.{field}) == has(self.{other})"))
         .message(format!("status.attempts.{field}: must be present exactly when {other} is").as_str())
         .field_path(format!(".{field}"))
 }
 
-/// Demands `field` with `phase`, and refuses it with any other.
+/// Requires `field` in the phase `phase`, and refuses it in any other.
 pub(super) fn exactly_with(phase: &str, field: &str) -> Rule {
     Rule::new(format!("has(self.{field}) == (has(self.phase) && self.phase == '{phase}')"))
         .message(format!("status.{field}: must be present exactly when phase is {phase}").as_str())
         .field_path(format!(".{field}"))
 }
 
-/// Refuses `field` of an execution that never got its turn.
+/// Refuses `field` in the phase Skipped.
 pub(super) fn never_skipped(field: &str) -> Rule {
     Rule::new(format!("!has(self.{field}) || !has(self.phase) || self.phase != 'Skipped'"))
         .message(format!("status.{field}: must be absent when phase is Skipped, nothing ran").as_str())
         .field_path(format!(".{field}"))
 }
 
-/// Demands `completionTime` of an execution that has ended.
+/// Requires `completionTime` in a final phase.
 pub(super) fn end_has_a_time() -> Rule {
     Rule::new("has(self.completionTime) || !has(self.phase) || !(self.phase in ['Completed', 'Failed', 'Skipped'])")
         .message("status.completionTime: is required when phase is Completed, Failed or Skipped")
@@ -206,12 +207,12 @@ pub(super) fn end_has_a_time() -> Rule {
         .reason(Reason::FieldValueRequired)
 }
 
-/// Condition of a rule: `field` is what it was, or absent as it was.
+/// Condition of a rule: `field` has its old value, or is still absent.
 fn unchanged(field: &str) -> String {
     format!("has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) : !has(oldSelf.{field})")
 }
 
-/// Condition of a rule: `field` is what it was, if it was there.
+/// Condition of a rule: `field` has its old value, if it had one.
 fn kept(field: &str) -> String {
     format!("!has(oldSelf.{field}) || (has(self.{field}) && self.{field} == oldSelf.{field})")
 }

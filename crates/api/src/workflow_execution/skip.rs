@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::phase::Outcome;
 use crate::limits;
 
-/// Classifies a skip. These four and no others.
+/// Why an execution was skipped. There are exactly four reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum SkipReason {
-    /// Another execution holds the target, or is still draining from it.
+    /// Another execution holds the target, or something of its run has not stopped yet.
     ResourceBusy,
-    /// A recent execution on the target makes this one too early.
+    /// It is too early after a recent execution on the target.
     RecentlyRemediated,
     /// Too many executions in a row failed before anything ran.
     ExhaustedRetries,
-    /// An earlier execution failed half way; a person has to look first.
+    /// An earlier execution failed half way; a person must examine the target first.
     PreviousExecutionFailed,
 }
 
 // === impl SkipReason ===
 
 impl SkipReason {
-    /// Lists every reason.
+    /// All reasons.
     pub const ALL: [Self; 4] =
         [Self::ResourceBusy, Self::RecentlyRemediated, Self::ExhaustedRetries, Self::PreviousExecutionFailed];
 
-    /// Spells the reason as the API does.
+    /// Returns the reason as the API spells it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,23 +46,24 @@ impl std::fmt::Display for SkipReason {
     }
 }
 
-/// Why the execution did not run. Present exactly when the phase is Skipped.
+/// Why the execution did not run. Present exactly when phase is Skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkipDetails {
-    /// Why: ResourceBusy (another execution holds the target; see conflictingWorkflow), RecentlyRemediated (too early
-    /// after the last one; see recentRemediation), ExhaustedRetries (too many failures in a row),
-    /// PreviousExecutionFailed (the last one broke half way; a person has to look first).
+    /// Class of the skip. ResourceBusy: another execution holds the target; see conflictingWorkflow.
+    /// RecentlyRemediated: it is too early after the last execution; see recentRemediation. ExhaustedRetries: too many
+    /// executions in a row failed before anything ran. PreviousExecutionFailed: an earlier execution failed half way,
+    /// and a person must examine the target first.
     pub reason: SkipReason,
-    /// The same for a person, with the names and times it rests on, and how to make it run.
+    /// The reason in words, with the names and times that it rests on, and what makes an execution run.
     #[schemars(length(max = limits::MESSAGE))]
     pub message: String,
-    /// When it was decided.
+    /// Time of the decision.
     pub skipped_at: Time,
     /// The execution that holds the target. Present with reason ResourceBusy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicting_workflow: Option<ConflictingWorkflow>,
-    /// The earlier execution that stands in the way. Present with the other three reasons.
+    /// The earlier execution because of which this one was skipped. Present with the other three reasons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_remediation: Option<RecentRemediation>,
 }
@@ -72,7 +73,7 @@ pub struct SkipDetails {
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingWorkflow {
     /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
-    /// into name where that was another namespace.
+    /// into name for another namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
@@ -82,20 +83,20 @@ pub struct ConflictingWorkflow {
     /// Its workflow, e.g. "node-disk-cleanup".
     #[schemars(length(max = limits::NAME))]
     pub workflow_id: String,
-    /// When it started. Absent where that is not known.
+    /// When it started. Absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// The target that both want, in canonical form.
+    /// The target of both executions, in canonical form.
     #[schemars(length(max = limits::TARGET))]
     pub target_resource: String,
 }
 
-/// The earlier execution that stands in the way.
+/// The earlier execution because of which an execution was skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentRemediation {
     /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
-    /// into name where that was another namespace.
+    /// into name for another namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
@@ -112,8 +113,8 @@ pub struct RecentRemediation {
     /// Its target, in canonical form.
     #[schemars(length(max = limits::TARGET))]
     pub target_resource: String,
-    /// How long until time alone lets the next execution run, as a Go duration, e.g. "4m30s". Absent where time alone
-    /// does not: a person has to clear the target first.
+    /// Time until the next execution may run, as a Go duration, e.g. "4m30s". Absent: the wait does not end by time
+    /// alone, and a person must clear the target first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('0s')",

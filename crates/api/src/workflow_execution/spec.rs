@@ -1,4 +1,4 @@
-//! What a `WorkflowExecution` asks for.
+//! The spec of a `WorkflowExecution`.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
-/// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
+/// Pattern of a time with at most nine digits of a second: the API server accepts more digits than programs can read.
+/// The API server checks the rest by the format.
 pub(crate) const MOMENT: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
 
-/// The fields that never change, but for `retry`, which has a rule of its own.
+/// The fields that never change. `retry` never changes either and has a rule of its own.
 const IMMUTABLE: [&str; 10] = [
     "remediationRequestRef",
     "workflowRef",
@@ -28,8 +29,8 @@ const IMMUTABLE: [&str; 10] = [
     "ttlSecondsAfterFinished",
 ];
 
-/// What to run, and on which target. Immutable once created, but for cancellation and clearance, which are added later:
-/// create another WorkflowExecution instead.
+/// Which workflow to run, and on which target. The spec is immutable, except that cancellation and clearance can be
+/// added later. To change anything else, create another WorkflowExecution.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -84,18 +85,18 @@ const IMMUTABLE: [&str; 10] = [
     validation = rules::stays("clearance", "what fails later takes a clearance of its own"),
 )]
 pub struct WorkflowExecutionSpec {
-    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record; nothing is decided by
-    /// it, except that the kind WorkflowSchedule, which only the operator may set, makes this execution the run of that
-    /// schedule. Absent: nobody in particular.
+    /// The object that asked for this execution, e.g. a RemediationRequest. It is kept for the record and does not
+    /// affect decisions, with one exception: the kind WorkflowSchedule makes this execution the run of that schedule.
+    /// Only the operator may set that kind. Absent: no requester is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation_request_ref: Option<RemediationRequestRef>,
     /// Which workflow to run.
     pub workflow_ref: WorkflowRef,
     /// The object that the workflow acts on: "namespace/kind/name", e.g. "payment/deployment/payment-api", or for
     /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target.
-    /// Case, plural, short names of built-in kinds and the API group make no difference:
-    /// "payment/Deployments.apps/payment-api" is the same target. A built-in kind takes a namespace exactly where its
-    /// objects have one. status.target shows the canonical form.
+    /// The case of the kind, its plural and API group, and short names of built-in kinds make no difference:
+    /// "payment/Deployments.apps/payment-api" is the same target. A built-in kind must have a namespace if it is
+    /// namespaced, and must have none if it is cluster-scoped. status.target shows the canonical form.
     #[schemars(length(max = limits::TARGET))]
     #[x_kube(
         validation = patterns::target_parts().rule(),
@@ -108,11 +109,11 @@ pub struct WorkflowExecutionSpec {
         validation = patterns::target_namespace_is_first().rule(),
     )]
     pub target_resource: String,
-    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most
-    /// 8192 characters; keys and values together at most 65536 characters. A value must not refer to a variable of
-    /// Tekton, such as $(context.pipelineRun.name). Everybody who may read this object reads them, so they must not
-    /// hold secrets. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among
-    /// them. Absent: the pipeline's own defaults.
+    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}. There are at most 64. Keys are UPPER_SNAKE_CASE. Each
+    /// value has at most 8192 characters; keys and values together have at most 65536. A value must not contain a
+    /// variable of Tekton, such as $(context.pipelineRun.name). Do not put secrets here: everybody who may read this
+    /// object can read them. The operator adds TARGET_RESOURCE, the target in canonical form; you may not set that key.
+    /// Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "parameters_schema")]
     #[x_kube(
@@ -124,64 +125,66 @@ pub struct WorkflowExecutionSpec {
         validation = rules::no_variables(),
     )]
     pub parameters: BTreeMap<String, String>,
-    /// How sure whoever chose the workflow was, from 0 to 1, e.g. 0.92. Kept for the record, nothing is decided by it.
-    /// Absent: not said.
+    /// Confidence in the choice of the workflow, from 0 to 1, e.g. 0.92. It is kept for the record and does not affect
+    /// decisions. Absent: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: Option<f64>,
-    /// Why this workflow was chosen, in words, at most 32768 characters. Kept for the record, nothing is decided by it.
-    /// Absent: not said.
+    /// Why this workflow was chosen, in words, at most 32768 characters. It is kept for the record and does not affect
+    /// decisions. Absent: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::RATIONALE))]
     pub rationale: Option<String>,
-    /// How to run it. Absent: as the operator is configured.
+    /// How to run the workflow. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
-    /// The last moment at which it may begin, e.g. "2026-01-02T03:04:05Z". Decided later than this, it does not run:
-    /// Failed, DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps
-    /// tool could make this object again long after it was asked for. Absent: whenever it is decided.
+    /// The latest time at which the execution may be decided, e.g. "2026-01-02T03:04:05Z". After it the execution does
+    /// not run: it is Failed with DeadlineExceeded, which does not count as a failure of the target. Set it if a backup
+    /// or GitOps tool might create this object again long after the request. Absent: no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,
-    /// Name of a WorkflowExecution in the same namespace that failed half way, e.g. "payment-restart": this one is to
-    /// make up for it, with another workflow from another bundle (by digest, or by repository where one is not pinned).
-    /// Absent: it makes up for none, and is Skipped (PreviousExecutionFailed) on a target that one has left half way,
-    /// until somebody clears that.
+    /// Makes this execution the recovery of one that failed half way: the name of that WorkflowExecution in the same
+    /// namespace, e.g. "payment-restart". The workflow and its bundle must both differ from the failed ones; bundles
+    /// are compared by digest, or by repository if one has no digest. Creating a recovery requires permission to create
+    /// workflowexecutions/recovery. Absent: this execution is no recovery, and is Skipped with PreviousExecutionFailed
+    /// on a target that an earlier one left half way, until a person clears it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
         "spec.recoveryOf: must be the name of a WorkflowExecution in the same namespace (a-z, 0-9, - and .), e.g. payment-restart"))]
     pub recovery_of: Option<String>,
-    /// How many seconds after its end this object is removed, as on a Job, e.g. 604800 for a week; 0: at once. It stays
-    /// for longer while something rests on it: while it blocks its target, counts as one of its failures, or makes
-    /// others wait, while it is the newest of its target or the newest that ran, and while something older stays that
-    /// it has mended. Absent: as the operator is configured.
+    /// Seconds from the end of the execution to the removal of this object, as on a Job. For example, 604800 is a week,
+    /// and 0 removes it at once. The object is kept longer while it blocks its target, counts as one of its failures,
+    /// or makes others wait. It is also kept while it is the newest on its target or the newest that ran there, and
+    /// while an older failure that it outweighs is still kept. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Runs the workflow again after an attempt that failed, inside this execution, which keeps its target until it
-    /// ends: true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below, each
-    /// with a default of its own, e.g. {maxAttempts: 5, initialDelay: 10s}. Only an attempt of which nothing ran is
-    /// repeated, unless retryExecutionFailures is true. executionConfig.timeout limits each attempt, maxDuration all of
-    /// them together. status.attempts and the condition Retrying tell how it goes. Absent or false: one attempt.
-    // Plain JSON: a value that is no policy must not make the rest of the spec unreadable.
+    /// Runs the workflow again after a failed attempt. The execution holds its target until the last attempt has ended.
+    /// The value is true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below,
+    /// e.g. {maxAttempts: 5, initialDelay: 10s}. Each field has its own default. An attempt is repeated only if nothing
+    /// of it ran, unless retryExecutionFailures is true. The field executionConfig.timeout limits each attempt;
+    /// maxDuration limits all of them together. The field status.attempts and the condition Retrying show the progress.
+    /// Absent or false: one attempt.
+    // Plain JSON: an invalid policy must not make the rest of the spec unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "retry_schema")]
     pub retry: Option<Value>,
-    /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The
-    /// PipelineRun is cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it
-    /// needs the right to update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody
-    /// stopped it.
+    /// Stops the execution and keeps its record. Set it once, while the phase is not final. The PipelineRun is
+    /// cancelled, and the execution ends as Failed; the message says who cancelled it and why. Setting it requires
+    /// permission to update workflowexecutions/cancellation. It is refused when the object is created. Absent: not
+    /// cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<Cancellation>,
-    /// Lets the target go on after this execution has failed: set it later, once, while the phase is Failed, when you
-    /// have seen to it that the target is in order. This execution and all before it on the target then neither block
-    /// it (PreviousExecutionFailed), nor exhaust it (ExhaustedRetries), nor make the next one wait (backoff); a
-    /// cooldown after a success stays. Where nothing is blocked or exhausted (any more), it changes nothing, and the
-    /// condition ClearanceIneffective says so. Whoever sets it needs the right to update workflowexecutions/clearance.
-    /// Refused when the object is created. Absent: nobody has cleared it.
+    /// Lifts the block that this failed execution left on its target. Set it once, while the phase is Failed, after you
+    /// have made sure that the target is in order. This execution and all earlier ones on the target then no longer
+    /// block it (PreviousExecutionFailed), exhaust it (ExhaustedRetries), or delay the next execution (backoff). A
+    /// cooldown after a success stays. If nothing was blocked or exhausted, it changes nothing, and the condition
+    /// ClearanceIneffective says so. Setting it requires permission to update workflowexecutions/clearance. It is
+    /// refused when the object is created. Absent: not cleared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<Clearance>,
 }
@@ -201,7 +204,7 @@ pub struct RemediationRequestRef {
     /// Name of the object.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: String,
-    /// Namespace of the object. Absent: the one of this WorkflowExecution.
+    /// Namespace of the object. Absent: the namespace of this WorkflowExecution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
@@ -211,24 +214,24 @@ pub struct RemediationRequestRef {
     pub uid: Option<String>,
 }
 
-/// Which workflow to run, and where it is stored.
+/// Which workflow to run, and which bundle holds it.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRef {
-    /// What to run: the key of the workflow in your catalogue, e.g. "node-disk-cleanup". Cooldown after a success
-    /// counts per target and workflowId.
+    /// Key of the workflow in your catalogue, e.g. "node-disk-cleanup". The cooldown after a success counts per target
+    /// and workflowId.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub workflow_id: String,
-    /// Version of the workflow, e.g. "1.4.0". Kept for the record: what runs is containerImage.
+    /// Version of the workflow, e.g. "1.4.0". It is kept for the record: containerImage determines what runs.
     #[schemars(length(min = 1, max = limits::WORKFLOW_VERSION))]
     pub version: String,
-    /// Tekton bundle (an OCI image) that holds a Pipeline named "workflow", e.g.
+    /// Tekton bundle (an OCI image) with a Pipeline named "workflow", e.g.
     /// "registry.example/workflows/node-disk-cleanup:1.4.0".
     #[schemars(length(min = 1, max = limits::IMAGE))]
     #[x_kube(validation = patterns::image().rule(), validation = patterns::image_length().rule())]
     pub container_image: String,
-    /// Digest that pins the bundle: "sha256:" and 64 hexadecimal digits in lower case. A different digest inside
-    /// containerImage ends the execution as Failed, ConfigurationError. Absent: whatever containerImage points to.
+    /// Digest of the bundle: "sha256:" and 64 hexadecimal digits in lower case. If containerImage contains a different
+    /// digest, the execution is Failed with ConfigurationError. Absent: the bundle to which containerImage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DIGEST))]
     #[x_kube(validation = ("self.matches('^sha256:[a-f0-9]{64}$')",
@@ -240,15 +243,16 @@ pub struct WorkflowRef {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionConfig {
-    /// How long the run may take, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". Then it is cancelled
-    /// and the execution is Failed, DeadlineExceeded. Absent: the operator's default-timeout (30m unless configured).
+    /// Time limit of the run, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". After it the run is
+    /// cancelled, and the execution is Failed with DeadlineExceeded. Absent: the operator's default-timeout (30m unless
+    /// configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('1s') && duration(self) <= duration('24h')",
         "spec.executionConfig.timeout: must be a Go duration from 1s to 24h, e.g. 30m or 1h30m"))]
     pub timeout: Option<String>,
-    /// Service account, in the execution namespace, that the workflow's pods run under: its rights are what the
-    /// workflow may do. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+    /// Service account of the workflow's pods, in the execution namespace. Its permissions are those of the workflow.
+    /// Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
@@ -256,14 +260,14 @@ pub struct ExecutionConfig {
     pub service_account_name: Option<String>,
 }
 
-/// Who stops an execution, and why.
+/// Who cancels an execution, and why.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancellation {
-    /// Why, in words, e.g. "wrong cluster". At most 1024 characters.
+    /// Reason in words, e.g. "wrong cluster". At most 1024 characters.
     #[schemars(length(min = 1, max = limits::CANCELLATION_REASON))]
     pub reason: String,
-    /// Your own user name, as "kubectl auth whoami" shows it; nobody can cancel in the name of another.
+    /// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
     #[schemars(length(min = 1, max = limits::USER))]
     pub requested_by: String,
 }
@@ -272,15 +276,15 @@ pub struct Cancellation {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Clearance {
-    /// Why it may go on, in words, e.g. "disk replaced, data checked". At most 1024 characters.
+    /// Reason in words, e.g. "disk replaced, data checked". At most 1024 characters.
     #[schemars(length(min = 1, max = limits::CLEARANCE_REASON))]
     pub reason: String,
-    /// Your own user name, as "kubectl auth whoami" shows it; nobody can clear in the name of another.
+    /// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
     #[schemars(length(min = 1, max = limits::USER))]
     pub cleared_by: String,
 }
 
-/// Limits number and size of the parameters; the rules on keys stand at the field.
+/// Limits the number and size of the parameters. The rules on their keys are at the field.
 fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -289,9 +293,9 @@ fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Leaves the field without a type: only so it takes a flag, a number and an object. The schema binds the number and
-/// the fields of the object, each value by the limits of its own kind; the admission policy on retries refuses the
-/// rest.
+/// Leaves the field without a type: otherwise it could not be a flag, a number or an object. The schema limits the
+/// number and the fields of the object. It checks each value by the limits of its own kind. The admission policy on
+/// retries refuses everything else.
 fn retry_schema(_: &mut SchemaGenerator) -> Schema {
     let duration =
         |description: &str| json!({"description": description, "type": "string", "maxLength": limits::DURATION});

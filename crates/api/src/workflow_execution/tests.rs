@@ -1,10 +1,10 @@
-//! What is written is what is read.
+//! A value that is written and read again is unchanged.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// One object in which every field of the schema is set (more than any phase allows at once).
+/// One object with every field of the schema, more than any phase allows at once.
 fn full() -> Value {
     let time = "2026-01-02T03:04:05Z";
     json!({

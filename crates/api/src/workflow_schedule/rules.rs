@@ -1,13 +1,13 @@
 //! Admission rules of a `WorkflowSchedule`. The API server evaluates them at every write.
 //!
-//! A rule that compares two durations passes where one of them is malformed: the rule on that field refuses it, and an
-//! error of `duration()` would only hide the answer.
+//! A rule that compares two durations accepts a malformed one. The rule on that field refuses it, and an error of
+//! `duration()` would only hide that message.
 
 use kube::core::{Reason, Rule};
 
 use crate::limits;
 
-/// Whole seconds, and few digits: hours, minutes and seconds in this order, at least one of them.
+/// Whole seconds with few digits: hours, minutes and seconds in this order, at least one of them.
 const DURATION: &str = "^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$";
 
 /// The values of the five fields of a cron expression.
@@ -19,27 +19,27 @@ const CRON_VALUES: [&str; 5] = [
     "(0?[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)",
 ];
 
-/// Key of a label or annotation, but for the length of its prefix.
+/// Key of a label or annotation. It does not limit the length of the prefix.
 const KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
      [a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$";
 
 /// Value of a label.
 const LABEL: &str = "^([a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?)?$";
 
-/// What a triage may adjust.
+/// The names of the fields that a triage may adjust.
 const ADJUSTABLE: &str = "^(interval|timeout|parameters[.][A-Z][A-Z0-9_]{0,252})$";
 
-/// Condition of a rule: a workflow analyses.
+/// Condition of a rule: the analyst is a workflow.
 const ANALYST_IS_A_PIPELINE: &str = "has(self.analyst) && self.analyst == 'Pipeline'";
 
-/// Limits the name, from which the names and a label of the children are made.
+/// Limits the name: the names and a label of the children contain it.
 pub(super) fn name_is_short() -> Rule {
     let limit = limits::SCHEDULE_NAME;
     let message = format!("metadata.name: must have at most {limit} characters, as it is a label of the executions");
     Rule::new(format!("self.metadata.name.size() <= {limit}")).message(message.as_str())
 }
 
-/// Demands a duration in whole seconds.
+/// Requires a duration in whole seconds.
 pub(super) fn duration(field: &str, least: &str, most: &str) -> Rule {
     let message = format!("{field}: must be a duration in whole seconds from {least} to {most}, e.g. 5m or 1h30m");
     let rule = format!(
@@ -48,14 +48,14 @@ pub(super) fn duration(field: &str, least: &str, most: &str) -> Rule {
     Rule::new(rule).message(message.as_str())
 }
 
-/// Demands a time that every program can write.
+/// Requires a time that every program can write.
 pub(super) fn years(field: &str) -> Rule {
     Rule::new("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')")
         .message(format!("{field}: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z").as_str())
 }
 
-/// Demands a cron expression whose values are in their ranges. Whether a range ascends, and whether a day of the month
-/// is ever there, the operator says in the condition Ready.
+/// Requires a cron expression whose values are in their ranges. The operator checks whether a range ascends and whether
+/// a day of the month exists, and reports it in the condition Ready.
 pub(super) fn cron() -> Rule {
     let field = |value: &str| {
         let step = "(/0?[1-9]|/[1-9][0-9])?";
@@ -70,7 +70,8 @@ pub(super) fn cron() -> Rule {
     )
 }
 
-/// Demands a time zone that the API server knows. Of one that it does not know it says so before the message.
+/// Requires a time zone that the API server knows. For an unknown zone the API server puts its own words before the
+/// message.
 pub(super) fn zone() -> Rule {
     Rule::new(
         "self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$') && self != 'Local' \
@@ -79,14 +80,14 @@ pub(super) fn zone() -> Rule {
     .message("spec.timeZone: must be the IANA name of a time zone, e.g. Europe/Berlin or UTC")
 }
 
-/// Demands one of the two kinds of plan.
+/// Requires exactly one of interval and cron.
 pub(super) fn one_plan() -> Rule {
     Rule::new("has(self.interval) != has(self.cron)")
         .message("spec.interval: exactly one of interval and cron must be set, e.g. interval: 5m, or cron: 0 2 * * *")
         .field_path(".interval")
 }
 
-/// Refuses a zone where no time of day is planned.
+/// Refuses a time zone without cron.
 pub(super) fn zone_with_cron() -> Rule {
     Rule::new("!has(self.timeZone) || has(self.cron)")
         .message("spec.timeZone: may be set only with cron, as an interval knows no time of day; leave it out")
@@ -94,12 +95,12 @@ pub(super) fn zone_with_cron() -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
-/// Demands that slots which move later do not pass the next one.
+/// Requires that a slot which is moved later does not pass the next one.
 pub(super) fn spread_below_interval() -> Rule {
     compare("spread", "<", "interval", "spec.spread: must be less than interval", ".spread")
 }
 
-/// Demands that the clamps leave the interval itself alone.
+/// Requires that minInterval does not change the interval itself.
 pub(super) fn min_not_above_interval() -> Rule {
     compare(
         "minInterval",
@@ -110,7 +111,7 @@ pub(super) fn min_not_above_interval() -> Rule {
     )
 }
 
-/// Demands the same of the other clamp.
+/// Requires that maxInterval does not change the interval itself.
 pub(super) fn max_not_below_interval() -> Rule {
     compare(
         "interval",
@@ -121,7 +122,8 @@ pub(super) fn max_not_below_interval() -> Rule {
     )
 }
 
-/// Requires that the clamps of a cron expression do not cross. The other rules already prevent it for an interval.
+/// Requires that minInterval and maxInterval of a cron expression do not cross. The other rules already prevent it for
+/// an interval.
 pub(super) fn clamps_of_cron() -> Rule {
     let malformed = |field: &str| format!("(has(self.{field}) && !{})", well_formed(field));
     let given = |field: &str, absent: &str| format!("duration(has(self.{field}) ? self.{field} : '{absent}')");
@@ -140,21 +142,21 @@ pub(super) fn clamps_of_cron() -> Rule {
         .field_path(".maxInterval")
 }
 
-/// Demands one of the two forms of a hint.
+/// Requires exactly one of the two forms of a hint.
 pub(super) fn one_hint() -> Rule {
     Rule::new("has(self.nextRunAt) != has(self.interval)")
         .message("spec.hint.nextRunAt: exactly one of nextRunAt and interval must be set")
         .field_path(".nextRunAt")
 }
 
-/// Refuses a hint that ends before it says anything.
+/// Refuses a hint that expires before the run that it asks for.
 pub(super) fn hint_outlives_its_run() -> Rule {
     Rule::new("!has(self.nextRunAt) || self.expiresAt > self.nextRunAt")
         .message("spec.hint.expiresAt: must be after nextRunAt, as an expired hint is ignored")
         .field_path(".expiresAt")
 }
 
-/// Demands a workflow of the analyst that is one.
+/// Requires a workflow if the analyst is a workflow.
 pub(super) fn pipeline_has_a_workflow() -> Rule {
     Rule::new(format!("!({ANALYST_IS_A_PIPELINE}) || has(self.workflowRef)"))
         .message("spec.triage.workflowRef: is required with analyst Pipeline; name the workflow that analyses")
@@ -162,7 +164,7 @@ pub(super) fn pipeline_has_a_workflow() -> Rule {
         .reason(Reason::FieldValueRequired)
 }
 
-/// Refuses `field` of the triage where no workflow analyses.
+/// Refuses `field` of the triage unless the analyst is a workflow.
 pub(super) fn with_pipeline_only(field: &str) -> Rule {
     Rule::new(format!("!has(self.{field}) || ({ANALYST_IS_A_PIPELINE})"))
         .message(format!("spec.triage.{field}: may be set only with analyst Pipeline; leave it out").as_str())
@@ -170,14 +172,14 @@ pub(super) fn with_pipeline_only(field: &str) -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
-/// Demands the name of a service account.
+/// Requires the name of a service account.
 pub(super) fn service_account(field: &str) -> Rule {
     let message = format!("{field}: must be a DNS subdomain (a-z, 0-9, - and .), e.g. kubernaut-workflow-runner");
     Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')")
         .message(message.as_str())
 }
 
-/// Demands names of what can be adjusted.
+/// Requires the names of fields that can be adjusted.
 pub(super) fn adjustable() -> Rule {
     Rule::new(format!("self.all(field, field.matches('{ADJUSTABLE}'))")).message(
         "spec.triage.allowAdjust: must list interval, timeout or parameters.<KEY> with a KEY of the template, e.g. \
@@ -185,13 +187,13 @@ pub(super) fn adjustable() -> Rule {
     )
 }
 
-/// Refuses a name that is there twice.
+/// Refuses a name that is listed twice.
 pub(super) fn adjustable_once() -> Rule {
     Rule::new("self.all(field, self.exists_one(other, other == field))")
         .message("spec.triage.allowAdjust: must list each field once")
 }
 
-/// Demands that the template has the parameters that may be adjusted: its author has chosen each of them.
+/// Requires that the template has each parameter that may be adjusted: its author has chosen a value.
 pub(super) fn adjustable_parameters_exist() -> Rule {
     Rule::new(
         "!has(self.triage) || !has(self.triage.allowAdjust) || self.triage.allowAdjust.all(field, \
@@ -205,9 +207,9 @@ pub(super) fn adjustable_parameters_exist() -> Rule {
     .field_path(".triage.allowAdjust")
 }
 
-/// Refuses that an interval may be adjusted where there is none. A schedule that was stored with both, before there was
-/// this rule, keeps its list until somebody edits that: else nobody could suspend the schedule without an edit of its
-/// triage. The lists are compared as a whole: to the API server a list in `oldSelf` has no limit, so a search in it
+/// Refuses that interval may be adjusted with cron. A schedule that was stored with both, before this rule existed,
+/// keeps its list until a person edits the list. Otherwise even a suspension would require an edit of the triage. The
+/// rule compares the lists as a whole. The API server assumes that a list in `oldSelf` has no limit, and a search in it
 /// would cost more than rules may.
 pub(super) fn no_interval_with_cron() -> Rule {
     let lists = |it: &str| format!("has({it}.cron) && has({it}.triage) && has({it}.triage.allowAdjust)");
@@ -226,14 +228,14 @@ pub(super) fn no_interval_with_cron() -> Rule {
     .optional_old_self(true)
 }
 
-/// Refuses what only the operator writes.
+/// Refuses keys that only the operator writes.
 pub(super) fn no_keys_of_ours(field: &str) -> Rule {
     Rule::new("self.all(key, !key.startsWith('kubernaut.ai/'))")
         .message(format!("{field}: keys must not begin with kubernaut.ai/, which the operator sets itself").as_str())
         .reason(Reason::FieldValueForbidden)
 }
 
-/// Demands keys that an object may have.
+/// Requires keys that Kubernetes accepts.
 pub(super) fn keys(field: &str) -> Rule {
     let message = format!(
         "{field}: keys must be at most 63 letters, digits, - _ and ., with a letter or digit at either end, after an \
@@ -243,7 +245,7 @@ pub(super) fn keys(field: &str) -> Rule {
         .message(message.as_str())
 }
 
-/// Demands values that a label may have.
+/// Requires values that Kubernetes accepts for a label.
 pub(super) fn values_of_labels(field: &str) -> Rule {
     let message = format!(
         "{field}: values must be at most 63 letters, digits, - _ and ., with a letter or digit at either end, or empty"
@@ -251,7 +253,7 @@ pub(super) fn values_of_labels(field: &str) -> Rule {
     Rule::new(format!("self.all(key, self[key].matches(r'{LABEL}'))")).message(message.as_str())
 }
 
-/// Compares two durations of the spec, where both are given.
+/// Compares two durations of the spec, if both are given.
 fn compare(left: &str, operator: &str, right: &str, message: &str, field_path: &str) -> Rule {
     let rule = format!(
         "!has(self.{left}) || !has(self.{right}) || !{} || !{} || duration(self.{left}) {operator} duration(self.{right})",

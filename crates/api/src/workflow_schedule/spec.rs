@@ -1,4 +1,4 @@
-//! What a `WorkflowSchedule` plans.
+//! The spec of a `WorkflowSchedule`.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use super::{
 use crate::limits;
 use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
 
-/// When to run which workflow on which target. All of it may change. An edit of interval, cron, timeZone or spread
-/// begins the plan anew; one of what the template runs begins failureCount anew, and moves no slot. No edit runs a slot
-/// that has passed.
+/// When to run which workflow on which target. Every field may change. An edit of interval, cron, timeZone or spread
+/// begins the plan anew. An edit of what the template runs sets failureCount to 0 and moves no slot. No edit runs a
+/// slot that has passed.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -71,90 +71,92 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     validation = rules::no_interval_with_cron(),
 )]
 pub struct WorkflowScheduleSpec {
-    /// How long it is from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it
-    /// counts from the end of the run, and doubles with each further failure up to 32 times, but not above
-    /// maxInterval. Exactly one of interval and cron is set.
+    /// Time from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it counts from
+    /// the end of the run. Each further failure doubles it, up to 32 times the interval and not above maxInterval. Set
+    /// exactly one of interval and cron.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.interval", "1s", "720h"))]
     pub interval: Option<String>,
-    /// The slots as a cron expression of five fields: minute, hour, day of month, month, day of week, e.g.
-    /// "0 2 * * MON-FRI". Digits, "*", ",", "-" and "/"; months also JAN to DEC, days of the week SUN to SAT. Where
-    /// both kinds of day are limited, either matches. Failures do not move the slots. When clocks are set forward, a
-    /// slot in the missing hour runs right after it; when they are set back, a slot in the repeated hour runs once; but
-    /// where the hour begins with "*", real time counts. Exactly one of interval and cron is set.
+    /// The slots as a cron expression of five fields: minute, hour, day of month, month, day of week, e.g. "0 2 * *
+    /// MON-FRI". Fields consist of digits, "*", ",", "-" and "/". Months may be JAN to DEC, days of the week SUN to
+    /// SAT. If both kinds of day are limited, a day that matches either has a slot. Failures do not move the slots.
+    /// When clocks are set forward, a slot in the missing hour runs right after that hour. When they are set back, a
+    /// slot in the repeated hour runs once. If the hour field begins with "*", real time counts instead. Set exactly
+    /// one of interval and cron.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::CRON))]
     #[x_kube(validation = rules::cron())]
     pub cron: Option<String>,
-    /// Time zone of cron, by its IANA name, e.g. "Europe/Berlin". May be set only with cron. Absent: UTC.
+    /// Time zone of cron, by its IANA name, e.g. "Europe/Berlin". It may be set only with cron. Absent: UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::TIME_ZONE))]
     #[x_kube(validation = rules::zone())]
     pub time_zone: Option<String>,
-    /// Moves all slots later by one share of this, in whole seconds from 0s to 24h, e.g. "10m": the same share for
-    /// ever, drawn from the schedule's uid, so that many schedules of the same plan do not begin at once. Less than
-    /// interval. Absent: 0s.
+    /// Moves all slots of this schedule later by a part of this time, in whole seconds from 0s to 24h, e.g. "10m". The
+    /// part is derived from the uid of the schedule and never changes, which spreads schedules with the same plan. It
+    /// must be less than interval. Absent: 0s.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.spread", "0s", "24h"))]
     pub spread: Option<String>,
-    /// How close to the last slot a hint may bring the next run, in whole seconds from 1s to 720h, not above interval.
-    /// Absent: a tenth of interval, but at least 1m, or interval where that is shorter; with cron 1m.
+    /// Shortest time from the last slot to a run that a hint asks for, in whole seconds from 1s to 720h, not above
+    /// interval. Absent: a tenth of interval but at least 1m, or interval if that is shorter; with cron 1m.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.minInterval", "1s", "720h"))]
     pub min_interval: Option<String>,
-    /// The longest wait after failures, and how far from the last slot a hint may put the next run, in whole seconds
-    /// from 1s to 720h, not below interval. It never moves a slot of cron. Absent: 24h, or interval where that is
+    /// Longest wait after failures, in whole seconds from 1s to 720h, not below interval. It also limits how long after
+    /// the last slot a hint may put the next run. It never moves a slot of cron. Absent: 24h, or interval if that is
     /// longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.maxInterval", "1s", "720h"))]
     pub max_interval: Option<String>,
-    /// How many seconds after its slot a run may still begin, from 10 to 2592000 (30 days). A slot that is later than
-    /// this is missed: status.lastMissed counts it. Absent: a missed slot runs whenever it can; of several, the latest.
+    /// Seconds after its slot until which a run may still begin, from 10 to 2592000 (30 days). A slot that is later is
+    /// missed, and status.lastMissed counts it. Absent: no limit; of several missed slots only the latest runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 2_592_000))]
     pub starting_deadline_seconds: Option<i32>,
-    /// Whether nothing new runs. What runs already goes on; stop it by its own spec.cancellation. Slots of this time
-    /// are lost, and afterwards the plan begins anew. Whoever may patch the schedule may set it. Absent: false.
+    /// Whether new runs are suspended. A run that has begun goes on; stop it by spec.cancellation of its execution.
+    /// Slots during the suspension are lost, and the plan begins anew afterwards. Setting it requires permission to
+    /// patch the schedule. Absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// What is run: every slot makes a WorkflowExecution of this, in the same namespace.
+    /// The execution to create: every slot makes a WorkflowExecution from it, in the same namespace.
     pub template: ScheduleTemplate,
-    /// How many finished executions of this schedule are kept beside those that something else still needs. Absent:
-    /// three of each kind.
+    /// How many finished executions of this schedule are kept. Executions that the target still needs are kept in
+    /// addition. Absent: 3 that Completed and 3 others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
-    /// Another time for the next run, from a person or a program that knows better: it replaces the planned time, but
-    /// stays between minInterval and maxInterval. It lifts nothing that holds the schedule. An expired or used one is
-    /// ignored, and stays until its author removes it. Whoever may patch the schedule may set it. Absent: the plan
-    /// alone counts.
+    /// Another time for the next run, set by a person or a program. It replaces the planned time within the limits of
+    /// minInterval and maxInterval. It lifts no hold. A hint that has expired or was used is ignored, and stays until
+    /// its author removes it. Setting it requires permission to patch the schedule. Absent: only the plan counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
-    /// What is done when it keeps failing: after some failures in a row, an analyst is asked once for a verdict, which
-    /// status.triage records. It can pause the schedule, and adjust what allowAdjust lists; all else is advice to a
-    /// person. Absent: the analyst BuiltIn after 3 failures, which may adjust nothing.
+    /// What to do when the schedule keeps failing. After some failures in a row an analyst is asked once for a verdict,
+    /// which status.triage records. A verdict can pause the schedule and adjust the fields that allowAdjust lists.
+    /// Every other verdict is advice to a person. Absent: the analyst BuiltIn after 3 failures, which may adjust
+    /// nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<Triage>,
-    /// Ends what a triage has done, its pause or its adjustments: set it while status.triage.state is Paused or
-    /// Adjusted. The plan then begins anew. It takes the rights of an edit, or the right to clear. It stays for the
-    /// record, and is replaced for a later triage. Absent: nobody did.
+    /// Ends the pause or the adjustments of a triage. Set it while status.triage.state is Paused or Adjusted. The plan
+    /// then begins anew. Setting it requires the permissions for an edit of the schedule, or permission to clear. It
+    /// stays for the record; replace it to end a later triage. Absent: no triage was ended this way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
 
-/// The execution that is made at each slot.
+/// The execution that each slot makes.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleTemplate {
     /// Labels and annotations of the executions, besides those of the operator. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
-    /// What the executions run, with the limits of a WorkflowExecution. Whoever writes it needs the right to create
-    /// workflowexecutions in this namespace and, for a target outside of it, the right to create
-    /// workflowexecutions/target in the target's namespace, or cluster-wide where the target has none.
+    /// The spec of the executions, with the limits of a WorkflowExecution. Writing it requires permission to create
+    /// workflowexecutions in this namespace. A target outside of this namespace also requires permission to create
+    /// workflowexecutions/target in the target's namespace, or cluster-wide for a cluster-scoped target.
     pub spec: TemplateSpec,
 }
 
@@ -162,7 +164,8 @@ pub struct ScheduleTemplate {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMetadata {
-    /// At most 16 labels, e.g. {"team": "payment"}. Keys below kubernaut.ai/ are the operator's own. Absent: none.
+    /// At most 16 labels, e.g. {"team": "payment"}. Keys below kubernaut.ai/ are reserved for the operator. Absent:
+    /// none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "labels_schema")]
     #[x_kube(
@@ -171,8 +174,8 @@ pub struct TemplateMetadata {
         validation = rules::values_of_labels("spec.template.metadata.labels"),
     )]
     pub labels: BTreeMap<String, String>,
-    /// At most 16 annotations, with values of at most 2048 characters. Keys below kubernaut.ai/ are the operator's own.
-    /// Absent: none.
+    /// At most 16 annotations, with values of at most 2048 characters. Keys below kubernaut.ai/ are reserved for the
+    /// operator. Absent: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "annotations_schema")]
     #[x_kube(
@@ -182,40 +185,40 @@ pub struct TemplateMetadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What the executions of a schedule run.
+/// The spec of the executions of a schedule.
 ///
-/// A type of its own, because the spec of an execution never changes and this one may. The schemas of its fields are
-/// put in from there (`crate::crd`), so that both have the same limits; descriptions are these.
+/// It is a type of its own, because the spec of an execution never changes and this one may. `crate::crd` copies the
+/// schemas of its fields from there: both then have the same limits. The descriptions are the ones here.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateSpec {
     /// Which workflow to run.
     pub workflow_ref: WorkflowRef,
     /// The object that the workflow acts on: "namespace/kind/name", e.g. "payment/deployment/payment-api", or for
-    /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target:
-    /// while another one does, the schedule waits.
+    /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target;
+    /// while another workflow runs there, the schedule waits.
     pub target_resource: String,
-    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most
-    /// 8192 characters; keys and values together at most 65536 characters. A value must not refer to a variable of
-    /// Tekton, such as $(context.pipelineRun.name). Everybody who may read this object reads them, so they must not
-    /// hold secrets. TARGET_RESOURCE is always passed as well. Absent: the pipeline's own defaults.
+    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}. There are at most 64. Keys are UPPER_SNAKE_CASE. Each
+    /// value has at most 8192 characters; keys and values together have at most 65536. A value must not contain a
+    /// variable of Tekton, such as $(context.pipelineRun.name). Do not put secrets here: everybody who may read this
+    /// object can read them. The operator adds TARGET_RESOURCE. Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// How to run it. Absent: as the operator is configured.
+    /// How to run the workflow. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
-    /// Why this workflow is run, in words, at most 32768 characters. Kept for the record. Absent: not said.
+    /// Why this workflow is run, in words, at most 32768 characters. Kept for the record. Absent: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
-    /// How many seconds after its end each execution is removed, e.g. 604800 for a week; 0: at once. It stays for
-    /// longer while something rests on it, and goes sooner where history keeps fewer. Absent: as the operator is
-    /// configured.
+    /// Seconds from the end of each execution to its removal. For example, 604800 is a week, and 0 removes it at once.
+    /// An execution that the target still needs is kept longer. An execution beyond the numbers in history is removed
+    /// earlier. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Runs the workflow again after an attempt that failed, inside one execution, which keeps its target until it
-    /// ends: true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below, as in a
-    /// WorkflowExecution. Absent or false: one attempt.
-    // Plain JSON: a value that is no policy must not make the rest of the spec unreadable.
+    /// Runs the workflow again after a failed attempt. The execution holds its target until the last attempt has ended.
+    /// The value is true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below,
+    /// as in a WorkflowExecution. Absent or false: one attempt.
+    // Plain JSON: an invalid policy must not make the rest of the spec unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Value>,
 }
@@ -224,12 +227,12 @@ pub struct TemplateSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
-    /// How many of those that Completed, from 0 to 100. Absent: 3.
+    /// Number of executions that Completed, from 0 to 100. Absent: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::HISTORY))]
     pub successful: Option<i32>,
-    /// How many of all others, from 0 to 100. One that blocks its target, or counts as one of its failures, is kept in
-    /// any case. Absent: 3.
+    /// Number of all other executions, from 0 to 100. An execution that blocks its target, or counts as one of its
+    /// failures, is kept in any case. Absent: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::HISTORY))]
     pub failed: Option<i32>,
@@ -240,33 +243,33 @@ pub struct History {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = rules::one_hint(), validation = rules::hint_outlives_its_run())]
 pub struct Hint {
-    /// When to run next, once, e.g. "2026-01-02T03:04:05Z". Exactly one of nextRunAt and interval is set.
+    /// Time of the next run, used once, e.g. "2026-01-02T03:04:05Z". Set exactly one of nextRunAt and interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = rules::years("spec.hint.nextRunAt"))]
     pub next_run_at: Option<Time>,
-    /// How long it is from slot to slot while the hint holds, in whole seconds from 1s to 720h, e.g. "30s": also after
-    /// failures. Exactly one of nextRunAt and interval is set.
+    /// Time from slot to slot while the hint holds, in whole seconds from 1s to 720h, e.g. "30s". It also holds after
+    /// failures. Set exactly one of nextRunAt and interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.hint.interval", "1s", "720h"))]
     pub interval: Option<String>,
-    /// Until when the hint holds, e.g. "2026-01-02T03:14:05Z": after nextRunAt.
+    /// Until when the hint holds, e.g. "2026-01-02T03:14:05Z". It must be after nextRunAt.
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = rules::years("spec.hint.expiresAt"))]
     pub expires_at: Time,
-    /// Why, in words, e.g. "traffic is low until noon". At most 1024 characters. Absent: not said.
+    /// Reason in words, e.g. "traffic is low until noon". At most 1024 characters. Absent: none given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::HINT_REASON))]
     pub reason: Option<String>,
 }
 
-/// Limits the labels; the rules on them stand at the field.
+/// Limits the labels. The rules on them are at the field.
 fn labels_schema(_: &mut SchemaGenerator) -> Schema {
     texts_schema(limits::LABEL_VALUE)
 }
 
-/// Limits the annotations; the rules on them stand at the field.
+/// Limits the annotations. The rules on them are at the field.
 fn annotations_schema(_: &mut SchemaGenerator) -> Schema {
     texts_schema(limits::ANNOTATION_VALUE)
 }

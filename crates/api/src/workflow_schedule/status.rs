@@ -1,4 +1,4 @@
-//! How a `WorkflowSchedule` goes.
+//! The status of a `WorkflowSchedule`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
@@ -10,106 +10,108 @@ use crate::{conditions, limits};
 
 pub use wfe_core::schedule::{Outcome as RunOutcome, PlannedBy as NextRunReason};
 
-/// How the schedule goes. Written by the operator.
+/// State of the schedule. Written by the operator.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowScheduleStatus {
-    /// The metadata.generation that the status speaks of.
+    /// The metadata.generation that the status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// What the plan follows from, as digests in hexadecimal digits: of the uid; of interval, cron, timeZone, spread;
-    /// and of template.spec without rationale and ttlSecondsAfterFinished. When one changes, failureCount begins anew;
-    /// when the first or second changes, the slots do too.
+    /// What the plan rests on, as three digests in hexadecimal digits. The first is of the uid, the second of interval,
+    /// cron, timeZone and spread. The third is of template.spec without rationale and ttlSecondsAfterFinished. When one
+    /// of them changes, failureCount begins at 0; when the first or second changes, the slots begin anew as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::REVISION))]
     pub revision: Option<String>,
-    /// When the plan began: no slot up to this time runs or counts.
+    /// When the plan began. No slot up to this time runs or counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_from: Option<Time>,
-    /// What the slots of an interval are counted from, where that is not the last run: neither an edit of the template
-    /// nor a run that a hint asked for moves the others. Of cron, no slot runs whose time before spread is not later.
-    /// Absent: the last run, or plannedFrom.
+    /// Start of the count of the slots of an interval, if that is not the last run. It is written when the template is
+    /// edited or a hint asks for a run, because neither may move the other slots. With cron, a slot runs only if its
+    /// time before spread is later than this. Absent: the last run, or plannedFrom.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Time>,
-    /// Failures in a row since the last success, or since the plan began. A Skipped or cancelled run neither counts nor
-    /// resets it.
+    /// Failures in a row since the last success, or since the plan began. A Skipped or cancelled run neither adds to it
+    /// nor resets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub failure_count: Option<i32>,
-    /// The last slot for which an execution was made or refused. Absent: none was.
+    /// The last slot whose execution was created or refused. Absent: there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// When the last run that Completed ended. Absent: none has.
+    /// End of the last run that Completed. Absent: none has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success_time: Option<Time>,
-    /// The slots that were missed since the last run. Absent: none was.
+    /// Slots that were missed since the last run. Absent: there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_missed: Option<LastMissed>,
-    /// When it runs next. Absent while an execution runs, while something holds the schedule, and where the spec cannot
-    /// be used.
+    /// Time of the next run. Absent: an execution runs, something holds the schedule, or the spec cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_run_time: Option<Time>,
-    /// What nextRunTime follows from: Interval, Cron, Backoff (a longer wait after failures), Hint, ClampedMin (a hint,
-    /// put off by minInterval), ClampedMax (a wait or hint, cut by maxInterval), CatchUp (of several missed slots the
-    /// latest), Again (the last run was Skipped or TooLate, and is made up for once). Absent where nextRunTime is.
+    /// How nextRunTime was chosen. Interval or Cron: by the plan. Backoff: a longer wait after failures. Hint: by
+    /// spec.hint. ClampedMin: a hint, delayed by minInterval. ClampedMax: a wait or hint, cut by maxInterval. CatchUp:
+    /// the latest of several missed slots. Again: a second try for the last run, which was Skipped or TooLate; there is
+    /// only one. Absent exactly when nextRunTime is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NextRunReason")] // The schema of an optional enum loses the words above.
     pub next_run_reason: Option<NextRunReason>,
-    /// The last triage: who looked at the failures, what came of it, and whether that is still in force. Absent: there
-    /// was none.
+    /// The last triage: who analysed the failures, the result, and whether it is still in force. Absent: there was
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<TriageStatus>,
-    /// What a triage has changed, over the spec, until a person edits the schedule or sets spec.resume. Absent:
-    /// nothing.
+    /// Values that a triage has changed. They override the spec until a person edits the schedule or sets spec.resume.
+    /// Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjust: Option<Adjustment>,
-    /// Standing facts. Ready: the next run can be planned; False says what to change (reasons InvalidSpec,
-    /// ChildRefused). Held: something keeps it from running now; the reason says what, e.g. Suspended, ResourceBusy,
-    /// TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen (many failed as it did, and one of
-    /// them tries), and the message what ends that; False: Released, or WouldBeHeld (the next run lies ahead, and what
-    /// blocks its target now would hold it then).
+    /// Conditions of the schedule. Ready: the next run can be planned; if False, the message says what to change
+    /// (reasons InvalidSpec, ChildRefused). Held: something keeps the schedule from running now. The reason says what
+    /// holds it, e.g. Suspended, ResourceBusy, TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen
+    /// (many targets share its failure, and one schedule at a time probes). The message says what ends the hold. If
+    /// Held is False, its reason is Released, or WouldBeHeld (the next run lies ahead, and the block that its target
+    /// has now would hold it then).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
 }
 
-/// The last slot for which an execution was made or refused.
+/// The last slot whose execution was created or refused.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
-    /// Name of the WorkflowExecution, in the same namespace. Absent where creating it was refused.
+    /// Name of the WorkflowExecution, in the same namespace. Absent: creating it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: Option<String>,
-    /// The slot.
+    /// Time of the slot.
     pub slot: Time,
-    /// Whether it made up for the slot before it, whose execution was Skipped or TooLate. Absent: it did not.
+    /// Whether the execution was a second try for the slot before it, whose execution was Skipped or TooLate. Absent:
+    /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<bool>,
-    /// When the execution was made. Absent where creating it was refused.
+    /// When the execution was created. Absent: creating it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it ended. Absent while it is at work.
+    /// When the execution ended. Absent: it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
-    /// How it ended: Completed, Failed, Skipped, Cancelled, TooLate (not decided before startBefore), Deleted (gone
-    /// before its end was seen), or Refused (it could not be created). Absent: it is at work.
+    /// How the execution ended: Completed, Failed, Skipped, Cancelled, TooLate (not decided before startBefore),
+    /// Deleted (deleted before the operator saw its end), or Refused (it could not be created). Absent: it has not
+    /// ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunOutcome")]
     pub outcome: Option<RunOutcome>,
-    /// Why it did not complete, in one word as in the execution's failureDetails or skipDetails, e.g.
-    /// "ImagePullBackOff". Absent where it completed, and while it is at work.
+    /// Why the execution did not complete: the reason in its failureDetails or skipDetails, e.g. "ImagePullBackOff".
+    /// Absent: it completed, or has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::REASON))]
     pub reason: Option<String>,
-    /// What its failure comes from, as in the execution's failureDetails, e.g. "ImagePullBackOff/registry/quay.io"; of
-    /// a refused one "Refused/workflow/" with id and version. Absent where it did not fail, and while it is at work.
+    /// Cause of the failure, as in the failureDetails of the execution, e.g. "ImagePullBackOff/registry/quay.io". For a
+    /// refused execution it is "Refused/workflow/" with the id and version. Absent: it did not fail, or has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::FINGERPRINT))]
     pub fingerprint: Option<String>,
-    /// Why it did not complete, in words, at most 1024 characters of them. Absent where it completed, and while it is
-    /// at work.
+    /// Why the execution did not complete, in words, cut to 1024 characters. Absent: it completed, or has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::RUN_MESSAGE))]
     pub message: Option<String>,
@@ -119,9 +121,9 @@ pub struct LastRun {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastMissed {
-    /// The latest of them.
+    /// The latest missed slot.
     pub slot: Time,
-    /// How many were missed since the last run. Of cron, counted up to 100 at once.
+    /// Number of slots missed since the last run. With cron, at most 100 are added at once.
     #[schemars(range(min = 0))]
     pub count: i32,
 }

@@ -1,5 +1,5 @@
-//! Every field survives reading and writing, and what is absent is not written. The admission rules that are regular
-//! expressions, tried here; the API server tries all of them.
+//! Every field is unchanged after writing and reading, and an absent field is not written. The admission rules that are
+//! regular expressions are tried here; the tests against the API server try all rules.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use wfe_core::schedule::child_name;
 use super::{KIND, WorkflowSchedule, rules};
 use crate::{RemediationRequestRef, limits};
 
-/// A schedule with every field set, though not all of them are set together.
+/// A schedule with every field. No real schedule can set all of them at once.
 fn full() -> Value {
     let time = "2026-01-02T03:04:05Z";
     json!({
@@ -85,7 +85,8 @@ fn full() -> Value {
     })
 }
 
-/// Fails on the first property of `schema` that `value` does not set. A retry policy has forms without fields.
+/// Fails on the first property of `schema` that `value` does not set. A retry policy is not examined, because some of
+/// its forms have no fields.
 fn assert_full(path: &str, schema: &Value, value: &Value) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
@@ -137,7 +138,7 @@ fn a_bad_retry_policy_does_not_hide_the_rest_of_the_spec() {
 #[test]
 fn the_names_of_children_fit_every_schedule() {
     let longest = "n".repeat(limits::SCHEDULE_NAME as usize);
-    // The last second of the year 9998, the latest that a hint can name.
+    // The last second of the year 9998: no hint can name a later time.
     let slot = |seconds| wfe_core::Time::from_timestamp(seconds, 0).unwrap();
     let name = child_name(&longest, slot(253_370_764_799));
     assert!(name.len() + "-triage".len() <= limits::NAME as usize, "{name}");
@@ -152,7 +153,7 @@ fn the_reference_of_a_child_names_the_kind() {
     assert_eq!(serde_json::to_value(reference).unwrap()["kind"], object["kind"]);
 }
 
-/// Takes the regular expression out of a rule.
+/// Returns the regular expression in a rule.
 fn pattern(rule: &kube::core::Rule) -> Regex {
     let (_, rest) = rule.rule.split_once("matches(r'").unwrap();
     Regex::new(rest.split_once("')").unwrap().0).unwrap()

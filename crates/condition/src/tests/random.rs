@@ -1,5 +1,5 @@
-//! Random conditions and random texts: whatever is accepted can be evaluated, and no other class of error comes out
-//! than the types allow.
+//! Random conditions and random texts. Every accepted condition can be evaluated, and only errors that its types allow
+//! occur.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use fastrand::Rng;
 use crate::variables::Variables;
 use crate::{RunError, Unusable, ask, check};
 
-/// How many conditions each of the three tests tries, and how many with `WFE_TEST_ALL=1`: 225,000 together.
+/// How many conditions each of the three tests tries. With `WFE_TEST_ALL=1` it is the second number: 225,000 together.
 const SHORT: u64 = 2_000;
 const LONG: u64 = 75_000;
 
@@ -110,7 +110,7 @@ fn expression(random: &mut Rng, depth: u32) -> String {
     }
 }
 
-/// Writes an expression that mostly has the right types, so that most are accepted.
+/// Writes an expression that mostly has the right types: most are accepted.
 fn typed(random: &mut Rng, depth: u32, kind: &str) -> String {
     let leaves: &[&str] = match kind {
         "bool" => &["true", "false", "success", "wasExecutionFailure", "dyn(success)", "data.a", "has(data.a)"],
@@ -174,7 +174,7 @@ fn variables(random: &mut Rng) -> Variables {
     }
 }
 
-/// Checks and asks, and returns whether the condition was accepted.
+/// Checks and evaluates a condition, and returns whether it was accepted.
 fn examine(condition: &str, variables: &Variables) -> bool {
     let start = Instant::now();
     let checked = check(condition);
@@ -186,7 +186,7 @@ fn examine(condition: &str, variables: &Variables) -> bool {
         return false;
     }
     assert!(!matches!(answer, Err(RunError::Unusable(_))), "{condition} was accepted: {answer:?}");
-    // Only values whose types are not known, and what is no number, can be of the wrong type at run time.
+    // Only a value whose type is not known before, or a double that is NaN, can have a wrong type at run time.
     let is_typed = !["data", "dyn", "[", "{", "?", "double", "1e"].iter().any(|part| condition.contains(part));
     assert!(!(is_typed && matches!(answer, Err(RunError::Overload | RunError::NotBoolean))), "{condition}: {answer:?}");
     true

@@ -1,4 +1,4 @@
-//! What is derived from results, and which of them are left out.
+//! Values derived from results, and the results that are left out.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn data_is_json_or_a_string_or_null() {
         ("9223372036854775808", "type(data) == double && data > 9.2e18"),
         ("-9223372036854775808", "type(data) == int"),
         ("1.0", "type(data) == double"),
-        // Too large for a double: not read as JSON.
+        // Too large for a double: the text is not parsed as JSON.
         ("1e400", "data == '1e400'"),
         ("[[], {\"a\": [null]}]", "data == [[], {'a': [null]}]"),
     ] {
@@ -65,7 +65,7 @@ fn deeply_nested_json_stays_a_string() {
 
 #[test]
 fn results_are_limited_in_the_order_of_their_names() {
-    // One byte of the name and 4,095 of the value are as many as an entry may have.
+    // The largest entry: one byte of name and 4,095 of value.
     let largest = |name: &str| (name.to_owned(), "x".repeat(MAX_ENTRY - name.len()));
     let names = |variables: &Variables| -> Vec<String> {
         variables.limited_result().into_keys().map(ToOwned::to_owned).collect()
@@ -76,7 +76,7 @@ fn results_are_limited_in_the_order_of_their_names() {
     value.push('x');
     assert_eq!(names(&with_results([(name, value), ("b".to_owned(), String::new())])), ["b"], "too large by a byte");
 
-    // Sixteen of the largest are all that fit, but for those that come first by their meaning.
+    // Sixteen of the largest entries fit. Entries with their own variables come first.
     let sixteen = ('a'..='p').map(|name| largest(&name.to_string()));
     let mut many: Vec<_> = sixteen.chain([("q".to_owned(), String::new())]).collect();
     assert_eq!(names(&with_results(many.clone())).concat(), "abcdefghijklmnop");

@@ -1,4 +1,4 @@
-//! What each action must not be.
+//! Checks each action.
 
 use super::attempts::waiting_entry;
 use super::guard::goes_on;
@@ -80,7 +80,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Nothing runs while section 6 forbids it.
+    /// Checks that section 6 allows the execution to run.
     fn may_run(&mut self, execution: &ExecutionId, verb: &str) {
         let Some(contender) = self.execution(execution) else { return };
         if contender.started_once() {
@@ -94,7 +94,7 @@ impl<'a> Check<'a> {
         self.expect("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
-        // What is committed to could not be told from what was cancelled after that.
+        // Once a run is committed to, an earlier and a later cancellation could not be told apart.
         let is_said = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
         let is_settled = is_said && goes_on(contender, self.target.guard);
         self.expect("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
@@ -112,7 +112,7 @@ impl<'a> Check<'a> {
         self.expect("5", highest.max(known).is_none_or(|highest| highest < number), || {
             format!("number {number} again")
         });
-        // A pending run that an earlier attempt left cannot be committed to any more.
+        // A pending run of an earlier attempt cannot be committed to any more.
         let again = self.execution(execution).is_some_and(Execution::started_once);
         let is_left = |run: &Run| again && run.is_pending() && run.is_owned_by(execution);
         let mut runs = self.target.runs.values().filter(|run| run.owner != Owner::Nobody && !is_left(run));
@@ -124,7 +124,7 @@ impl<'a> Check<'a> {
         let Some(own) = self.owned(run, execution) else {
             return self.expect("5", false, || format!("{execution} commits to {run}, which is not its own"));
         };
-        // What was released past us runs already, whatever is forbidden: the record has to say so.
+        // A run that another party has released runs already, whatever the rules say. The record must say so.
         if own.is_pending() {
             match self.execution(execution).filter(|it| it.started_once()) {
                 Some(again) => {
@@ -149,11 +149,12 @@ impl<'a> Check<'a> {
         });
     }
 
-    /// Nothing but a live read says that nothing of an earlier run is left.
+    /// Requires a live read that nothing of an earlier run is left.
     fn reads_what_is_left(&mut self, execution: &ExecutionId, run: &RunId, facts: &[Fact]) {
         let own = self.target.runs.get(&run.uid);
         let is_first = own.is_none_or(|run| run.number == 1);
-        // Before a later attempt nothing of an earlier one may be left either, but where it runs already.
+        // A later attempt also requires that nothing of an earlier attempt is left, unless its own run has been
+        // released already.
         let again = self.execution(execution).is_some_and(Execution::started_once) && own.is_some_and(Run::is_pending);
         let is_read = facts.iter().any(|fact| match fact {
             Fact::Drained(it) => !again && it == execution,
@@ -163,7 +164,7 @@ impl<'a> Check<'a> {
         self.expect("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
-    /// A run that the view lacks may be there: its watch may be behind.
+    /// A run that the view lacks may exist, because the watch may be behind.
     fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
             return;
@@ -173,7 +174,7 @@ impl<'a> Check<'a> {
         self.expect("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
     }
 
-    /// Of a create whose answer was lost, a watch that is behind does not tell.
+    /// The answer to an earlier create may have been lost. A watch that is behind does not show whether the run exists.
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
         self.looks_for_its_run(found, facts);
@@ -216,7 +217,7 @@ impl<'a> Check<'a> {
                     Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
                     _ => false,
                 };
-                // What is proven of an earlier attempt is of that one.
+                // A proof from an earlier attempt holds for that attempt only.
                 let waits = waiting_entry(found).is_some() && started_on(found).is_some();
                 let waits = waits && run.is_none_or(|run| matches!(run.progress, Progress::Done(_)));
                 let earlier = found.retry.iter().flat_map(|retry| retry.ended()).all(|(_, end)| end.started == Ran::No);
@@ -306,8 +307,8 @@ impl<'a> Check<'a> {
         self.target.executions.get(&id.uid)
     }
 
-    /// Returns the highest number that an execution has committed to or given up. A status that an operator without
-    /// retries wrote names no number: the run that it names has one.
+    /// Returns the highest number that an execution has committed to or given up. An operator without retries wrote no
+    /// number into the status; the number is then that of the run in the status.
     pub(super) fn highest_tried(&self, execution: &Execution) -> Option<RunNumber> {
         let committed = started_on(execution).and_then(|run| self.target.runs.get(&run.uid));
         [execution.run_sequence, committed.map(|run| run.number)].into_iter().flatten().max()
@@ -325,8 +326,8 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Returns whether it is proven of a run that nothing of it ran, and nothing speaks against it: a run that is done was
-/// looked at, or its deletion began while it was pending.
+/// Returns whether it is proven that nothing of a run ran, and nothing contradicts the proof. A finished run must have
+/// been examined. The deletion of any other run must have begun while it was pending.
 fn has_not_started(execution: &Execution, run: &Run) -> bool {
     if run.deleting && run.is_pending() {
         return execution.run_shown.proof.is_none();
@@ -337,7 +338,7 @@ fn has_not_started(execution: &Execution, run: &Run) -> bool {
     is_proven && !speaks_against && !run.is_unfinished()
 }
 
-/// Returns the run that an execution is committed to, by its record.
+/// Returns the run that an execution has committed to, by its status.
 fn started_on(execution: &Execution) -> Option<&RunId> {
     match &execution.state {
         ExecutionState::Running { run, .. } => run.as_ref(),
@@ -346,7 +347,7 @@ fn started_on(execution: &Execution) -> Option<&RunId> {
 }
 
 impl Execution {
-    /// Returns whether its record says that it got its turn.
+    /// Returns whether its status says that it got its turn.
     pub(super) fn started_once(&self) -> bool {
         matches!(self.state, ExecutionState::Running { .. })
     }

@@ -1,4 +1,4 @@
-//! What no step of an execution with a retry policy may be (section 11.4).
+//! Checks the steps of executions with a retry policy (section 11.4).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::target::OwnerRead;
 use crate::waiting::Waiting;
 
 impl Check<'_> {
-    /// A decision takes at most one of these four steps for an execution.
+    /// Checks that a decision takes at most one of these four steps for an execution.
     pub(super) fn steps_of_attempts(&mut self, decision: &Decision) {
         for (uid, execution) in self.target.executions.iter().filter(|(_, it)| it.retry.is_some()) {
             let steps = decision.actions.iter().filter(|action| match action {
@@ -34,8 +34,8 @@ impl Check<'_> {
         }
     }
 
-    /// One that waits for its next attempt holds its target: a rival is skipped with the time, and does not wait for
-    /// the runs of the attempts before.
+    /// An execution that waits for its next attempt holds its target. A rival is skipped with the time of that attempt.
+    /// It does not wait because of the runs of earlier attempts.
     pub(super) fn holds_in_the_wait(&mut self, decision: &Decision) {
         let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
         for (rival, waiting) in decision.waiting.iter().filter(on_runs) {
@@ -46,7 +46,7 @@ impl Check<'_> {
         }
     }
 
-    /// A create or a commit of a Running execution: it waits, its wait is over, and its last run holds the target.
+    /// Checks a create or commit of a Running execution: its wait is over, and its last run holds the target.
     pub(super) fn may_begin_another(&mut self, found: &Execution, own: Option<RunNumber>, verb: &str) {
         let id = &found.id;
         let waiting = waiting_entry(found);
@@ -71,7 +71,7 @@ impl Check<'_> {
         self.expect("11.4", !beside, || format!("{verb} {id} beside a run of its own"));
     }
 
-    /// What came before is finished, and whose it is is over.
+    /// Checks that all earlier runs are finished and their owners have ended.
     pub(super) fn is_first(&mut self, execution: &ExecutionId, own: &Run) {
         for other in self.target.runs.values().filter(|it| !it.is_owned_by(execution) && it.order <= own.order) {
             let Owner::Execution { id, presence, .. } = &other.owner else { continue };
@@ -86,7 +86,7 @@ impl Check<'_> {
         }
     }
 
-    /// Another attempt is recorded only where the table of section 11.3 allows it.
+    /// Checks that another attempt is recorded only if the table of section 11.3 allows it.
     pub(super) fn retry(&mut self, execution: &ExecutionId, says: &Says) {
         let Says::Retry { attempt, of, run, end, delay, not_before, .. } = says else { return };
         let Some(found) = self.execution(execution) else { return };
@@ -114,7 +114,7 @@ impl Check<'_> {
         self.expect("11.3", counted, || format!("{execution} waits {delay:?} until {not_before}, it is {now}"));
     }
 
-    /// The run of the attempt is done, which lasts; or the create of it was refused, and there is none.
+    /// Checks that the run of the attempt is done and has failed, or that its create was refused and no run exists.
     fn ends_a_run(&mut self, found: &Execution, run: Option<&RunId>) {
         let last = self.last_run(found);
         let done = last.is_some_and(|last| matches!(&last.progress, Progress::Done(outcome) if !outcome.succeeded));
@@ -131,7 +131,7 @@ impl Check<'_> {
         self.expect("11.4", fits, || format!("{} records the end of an attempt that goes on", found.id));
     }
 
-    /// The conditions are asked of an attempt that failed, once.
+    /// Checks that the conditions are evaluated once, after a failed attempt.
     pub(super) fn ask(&mut self, execution: &ExecutionId, facts: &AttemptFacts) {
         let Some(found) = self.execution(execution) else { return };
         let open = found.retry.as_ref().is_some_and(|retry| {
@@ -146,7 +146,7 @@ impl Check<'_> {
         self.expect("11.3", ended, || format!("{execution} asks about an attempt that goes on"));
     }
 
-    /// Only what is done and whose owner is not seen is read.
+    /// Checks that an owner is read only if its run is done and no watch delivers the owner.
     pub(super) fn read_owner(&mut self, owner: &ExecutionId) {
         let fits = self.target.runs.values().any(|run| {
             let elsewhere =
@@ -163,7 +163,7 @@ impl Check<'_> {
     }
 }
 
-/// The last entry of an execution that waits for its next attempt, as until when it waits.
+/// Returns the retry state of an execution that waits for its next attempt, and until when it waits.
 pub(super) fn waiting_entry(found: &Execution) -> Option<(&Retry, Time)> {
     let ExecutionState::Running { .. } = found.state else { return None };
     let retry = found.retry.as_deref()?;
@@ -179,7 +179,7 @@ fn ends_by(found: &Execution, retry: &Retry) -> Option<Time> {
     begin.checked_add_signed(chrono::TimeDelta::from_std(retry.policy.max_duration).ok()?)
 }
 
-/// Section 11.3, read a second time.
+/// The table of section 11.3: returns why another attempt is forbidden.
 fn forbidden(
     found: &Execution,
     guard: Guard,

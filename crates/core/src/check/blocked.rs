@@ -1,4 +1,4 @@
-//! What is said of blocks (section 15), read a second time.
+//! Checks the condition `Blocked` (section 15).
 
 use super::Check;
 use crate::name::ExecutionId;
@@ -6,7 +6,7 @@ use crate::reason::BlockReason;
 use crate::standing::Blocked;
 
 impl Check<'_> {
-    /// A status says that it blocks where it does, and how its block has ended where it blocked before.
+    /// Checks that a status is blocked only if the execution blocks, and how a block has ended only if there was one.
     pub(super) fn show_blocked(&mut self, execution: &ExecutionId, blocked: Blocked) {
         let Some(found) = self.execution(execution) else { return };
         let fits = match blocked {

@@ -1,4 +1,4 @@
-//! What does not count while no policy guards it (section 17), read a second time.
+//! Checks clearances and cancellations while no policy guards them (section 17).
 
 use super::Check;
 use super::record::Record;
@@ -8,8 +8,8 @@ use crate::name::ExecutionId;
 use crate::run::{CancelReason, Run};
 
 impl Check<'_> {
-    /// A status says that what is set does not count while the policies are missing, and that it counts again when they
-    /// are in force; each once. What has stopped a run has counted.
+    /// Checks that a status reports each change once: the directive does not count while the policies are missing, and
+    /// counts again when they are in force. A cancellation that has stopped a run has counted already.
     pub(super) fn show_unguarded(&mut self, execution: &ExecutionId, kind: WordKind, counts: bool) {
         let Some(found) = self.execution(execution) else { return };
         let (is_set, said) = match kind {
@@ -31,7 +31,7 @@ impl Check<'_> {
         self.expect("17", fits, || format!("says that what is set on {execution} counts: {counts}"));
     }
 
-    /// A skip is final, so none is written while it is not known whether a clearance counts.
+    /// A skip is final. None is written while it is unknown whether a clearance counts.
     pub(super) fn knows_all_clearances(&mut self, execution: &ExecutionId) {
         let is_open =
             |it: &&Execution| new_clearance(it).is_some_and(|it| !it.unguarded.is_some_and(|said| said.counts));
@@ -41,7 +41,7 @@ impl Check<'_> {
 }
 
 impl Record<'_> {
-    /// What the status says of a clearance that counts, where a person set one on a failure.
+    /// Returns the recorded effect of a clearance that counts.
     pub(super) fn clearance(&self, it: &Execution) -> Option<Recorded> {
         let failed = matches!(it.state, ExecutionState::Failed(_));
         let clearance = it.clearance.as_ref().filter(|_| failed)?;
@@ -50,25 +50,25 @@ impl Record<'_> {
     }
 }
 
-/// The clearance of a failure that no status has recorded yet.
+/// Returns the clearance of a failure whose effect is not recorded yet.
 fn new_clearance(it: &Execution) -> Option<&Clearance> {
     let clearance = it.clearance.as_deref().filter(|clearance| clearance.recorded == Recorded::Not)?;
     matches!(it.state, ExecutionState::Failed(_)).then_some(clearance)
 }
 
-/// Returns whether a person has cancelled it, and that counts.
+/// Returns whether a cancellation of the execution counts.
 pub(super) fn is_cancelled(it: &Execution, guard: Guard) -> bool {
     it.cancellation.as_ref().is_some_and(|cancellation| counts(cancellation.unguarded, guard))
 }
 
-/// Returns whether nothing is set that could end it: it is not cancelled, and what is set is known not to count.
+/// Returns whether no cancellation ends the execution: none is set, or it is known not to count.
 pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
     let Some(cancellation) = &it.cancellation else { return true };
     guard != Guard::Unknown && !counts(cancellation.unguarded, guard)
 }
 
-/// While the policies are in force everything counts; otherwise, only what the status reports as counting. Without a
-/// check of the policies, the status decides.
+/// While the policies are in force, everything counts. Otherwise only what the status reports as counting does. Without
+/// a check of the policies, the status decides.
 fn counts(said: Option<Unguarded>, guard: Guard) -> bool {
     match guard {
         Guard::InForce => true,

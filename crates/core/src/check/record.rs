@@ -1,4 +1,4 @@
-//! What the history says, read pair by pair.
+//! The history, compared pair by pair.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::reason::BlockReason;
 use crate::reason::FailureReason;
 use crate::target::Target;
 
-/// The terminal executions of a target, and the policy by which they are read.
+/// The terminal executions of a target, and the policy that judges them.
 pub(super) struct Record<'a> {
     ended: Vec<&'a Execution>,
     policy: &'a Policy,
@@ -23,13 +23,13 @@ impl<'a> Record<'a> {
     pub(super) fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
         let has_ended =
             |it: &&Execution| matches!(it.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_));
-        // What names no target counts for none, and blocks none.
+        // Executions without a readable target count for no target and block none.
         let executions = target.executions.values().filter(|_| !target.is_unreadable);
         let ended = executions.filter(has_ended).collect();
         Self { ended, policy, guard: target.guard, key: target.label(), now }
     }
 
-    /// Names the skip reasons that forbid an execution to run, each with the executions that can be its reason.
+    /// Returns the skip reasons that forbid an execution to run, each with the executions that can be its cause.
     pub(super) fn forbids(&self, contender: &Execution) -> Vec<(&'static str, Vec<&'a Execution>)> {
         let mut reasons = Vec::new();
         let broken = self.broken_for(&contender.workflow_id);
@@ -58,17 +58,18 @@ impl<'a> Record<'a> {
         reasons
     }
 
-    /// Returns the pre-execution failures in a row at a time that count: those that others shared do not.
+    /// Returns the pre-execution failures in a row at a time that count. A failure that many targets share does not
+    /// count.
     pub(super) fn counted(&self, at: Time) -> Vec<&'a Execution> {
         self.row(at).into_iter().filter(|it| !is_shared(it)).collect()
     }
 
-    /// Returns the pre-execution failures in a row at a time: so many make the next execution wait.
+    /// Returns the pre-execution failures in a row at a time. Their number determines the wait of the next execution.
     pub(super) fn row(&self, at: Time) -> Vec<&'a Execution> {
         self.row_among(at, &|it| self.is_cleared(it))
     }
 
-    /// Returns whether an execution is the one that blocks the target in a way.
+    /// Returns whether an execution blocks the target for this reason.
     pub(super) fn is_blocked_by(&self, it: &Execution, reason: BlockReason) -> bool {
         let newest = |all: Vec<&'a Execution>| all.into_iter().max_by(|a, b| self.order(a, b));
         let newest = match reason {
@@ -82,7 +83,7 @@ impl<'a> Record<'a> {
         newest.is_some_and(|newest| newest.id == it.id)
     }
 
-    /// Returns whether the newest execution that ran succeeded in repairing this failure, which it names.
+    /// Returns whether the newest execution that ran is a recovery of this failure and succeeded.
     pub(super) fn is_recovered(&self, failed: &Execution) -> bool {
         let ran = self.ended.iter().copied().filter(|it| is_success(it) || is_broken(it));
         ran.max_by(|a, b| self.order(a, b)).is_some_and(|newest| {
@@ -93,7 +94,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns whether a clearance that no status records lifts a block.
+    /// Returns whether a clearance without a recorded effect lifts a block.
     pub(super) fn lifts(&self, cleared: &Execution) -> bool {
         let gone = |it: &Execution| self.is_cleared_for_long(it);
         let up_to = |it: &Execution| self.order(it, cleared) != Ordering::Greater;
@@ -111,7 +112,7 @@ impl<'a> Record<'a> {
         self.ended.iter().any(breaks) || is_exhausted && row.iter().any(|it| up_to(it))
     }
 
-    /// The execution failures that block a workflow.
+    /// Returns the execution failures that block a workflow.
     fn broken_for(&self, workflow: &str) -> Vec<&'a Execution> {
         let scope = Some(workflow).filter(|_| self.policy.previous_execution_failed_scope == Scope::Workflow);
         let ended = self.ended.iter().copied().filter(|it| is_broken(it) && !self.is_cleared(it));
@@ -153,7 +154,7 @@ impl<'a> Record<'a> {
         failures
     }
 
-    /// The latest execution, where it makes the next one wait.
+    /// Returns the latest execution if it makes the next one wait.
     fn backs_off(&self) -> Option<&'a Execution> {
         let turns = self.ended.iter().copied().filter(|it| !is_excused(it));
         let latest = turns.max_by(|a, b| self.order(a, b)).filter(|it| is_stalled(it) && !self.is_cleared(it))?;
@@ -188,13 +189,14 @@ impl<'a> Record<'a> {
         self.ended.iter().filter(|other| self.order(it, other) != Ordering::Greater).any(acts)
     }
 
-    /// Cleared by what a status records.
+    /// Returns whether a clearance with a recorded effect covers an execution.
     fn is_cleared_for_long(&self, it: &Execution) -> bool {
         let covers = |other: &&&Execution| self.order(it, other) != Ordering::Greater;
         self.ended.iter().filter(covers).any(|other| self.clearance(other) == Some(Recorded::Effective))
     }
 
-    /// Run number, time of the end, uid. What has no number stands behind the runs that had ended before it did.
+    /// Orders by run number, time of the end and uid. An execution without a number is ordered after all runs that had
+    /// ended by then.
     fn order(&self, a: &Execution, b: &Execution) -> Ordering {
         let place = |it: &Execution| {
             let end =
@@ -207,7 +209,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// `failedAt` + cooldown, in whole seconds, rounded up.
+/// Returns `failedAt` + cooldown, in whole seconds, rounded up.
 pub(super) fn next_allowed(policy: &Policy, key: &str, failures: usize, failed_at: Time) -> Time {
     let wait = policy.backoff.jittered(u32::try_from(failures).unwrap_or(u32::MAX), key);
     let nanos = u128::from(failed_at.timestamp_subsec_nanos()) + wait.as_nanos();
@@ -228,13 +230,13 @@ fn is_success(it: &Execution) -> bool {
 }
 
 fn is_broken(it: &Execution) -> bool {
-    // What analyses the failures of others is on a target of its own.
+    // An analyst has a target of its own.
     let analyses = it.child.as_ref().is_some_and(|child| child.analyses);
     matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure) && !analyses
 }
 
-/// It came too late, a person cancelled it, or a schedule made it, and nothing of it ran: it neither counts nor makes
-/// others wait.
+/// Returns whether an execution neither counts nor makes others wait. It analyses failures, or nothing of it ran and it
+/// was too late, was cancelled, or is a child of a schedule.
 fn is_excused(it: &Execution) -> bool {
     let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)
@@ -245,7 +247,7 @@ fn is_stalled(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if !failed.was_execution_failure) && !is_excused(it)
 }
 
-/// It failed while others failed likewise.
+/// Returns whether many targets shared the failure.
 fn is_shared(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if failed.shared_outage)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a run that may not (sections 5 and 16).
+//! Checks the changes of runs (sections 5 and 16).
 
 use super::Check;
 use super::attempts::waiting_entry;
@@ -26,7 +26,7 @@ impl Check<'_> {
     pub(super) fn delete(&mut self, run: &RunId) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
         self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
-        // Another operator may be committing to it now, unless its owner's status says that it never will.
+        // Another operator may be committing to the run now, unless the status of its owner rules that out.
         let may_commit = self.target.executions.values().any(|it| {
             let may_be_tried_again = matches!(it.state, ExecutionState::Running { .. }) && it.retry.is_some();
             found.is_owned_by(&it.id)
@@ -40,7 +40,8 @@ impl Check<'_> {
         self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
     }
 
-    /// A finished run takes with it what it made: what still runs of that would be nobody's.
+    /// Deleting a finished run also requires a live read that nothing of it is left: a pod that still runs would have
+    /// no owner.
     pub(super) fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
         let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
@@ -55,7 +56,7 @@ impl Check<'_> {
         self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
-    /// A status that says Running and names no run is damage: the run may be there.
+    /// A status that is Running without a run is damaged: the run may exist.
     pub(super) fn looks_for_its_run(&mut self, execution: &Execution, facts: &[Fact]) {
         let is_unnamed = matches!(execution.state, ExecutionState::Running { run: None, .. });
         let looks = facts.iter().any(|fact| matches!(fact, Fact::NoRunOf(it) if *it == execution.id));
@@ -72,8 +73,8 @@ impl Check<'_> {
         self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
     }
 
-    /// A request that is not answered is made again: every ten minutes at the most, and not of a run that is being
-    /// deleted, which Tekton does not look at.
+    /// Checks that an unanswered cancel is repeated at most every ten minutes. It is not repeated for a run that is
+    /// being deleted, because Tekton ignores such a run.
     pub(super) fn ask_again(&mut self, run: &RunId, count: u32) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
         let goes_on = matches!(found.progress, Progress::Released) && !found.deleting;
@@ -87,8 +88,8 @@ impl Check<'_> {
         self.expect("16.7", self.is_committed(found) || !owner_known, || format!("cancelled {run} of somebody else"));
     }
 
-    /// A look is for a run that has failed, and for one that is being deleted while it runs, when nothing of it was
-    /// seen for half a minute.
+    /// Checks that an examined run has failed, or is being deleted while it runs and has shown nothing for half a
+    /// minute.
     pub(super) fn examine(&mut self, run: &RunId) {
         let half_a_minute = chrono::TimeDelta::seconds(30);
         let fits = self.target.runs.get(&run.uid).is_some_and(|run| match &run.progress {
@@ -107,8 +108,9 @@ impl Check<'_> {
         self.expect("9", fits, || format!("looked at {run} for nothing"));
     }
 
-    /// No failure is written of a run that nobody has read. And what a look cannot tell, it could not tell for as long
-    /// as the API server answered: our own trouble is not the run's.
+    /// Checks that no failure is written before its run was examined. If an examination may still change, it must have
+    /// been repeated for 45 seconds in which the API server answered. Trouble of the operator itself does not count as
+    /// such time.
     pub(super) fn has_been_read(&mut self, execution: &ExecutionId, run: Option<&Run>) {
         let failed = run.filter(|run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded));
         let Some(run) = failed.filter(|_| !self.waits_for_another(execution)) else { return };
@@ -126,8 +128,8 @@ impl Check<'_> {
         self.execution(execution).and_then(waiting_entry).is_some()
     }
 
-    /// Returns whether the release of a run has been refused for as long as the start deadline, by anything but a right
-    /// that the operator itself lacks.
+    /// Returns whether the release of a run has been refused for the whole start deadline. A permission that the
+    /// operator itself lacks is not counted.
     fn is_release_overdue(&self, run: &Run) -> bool {
         let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());
         let is_nobodys_fault_but_ours = self.target.memory.trouble.as_ref().is_none_or(|it| it.own().is_some());

@@ -1,4 +1,4 @@
-//! What no decision on schedules may be (sections 12.6 and 16.10 to 16.12).
+//! Checks decisions on schedules (sections 12.6 and 16.10 to 16.12).
 
 mod said;
 mod triage;
@@ -17,7 +17,7 @@ use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Outcome, Plan, S
 use crate::target::OwnerRead;
 use crate::triage::State;
 
-/// A time in whole seconds, rounded up. Sums of them cannot overflow.
+/// Returns a time in whole seconds, rounded up. Sums of them cannot overflow.
 fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
@@ -32,7 +32,7 @@ fn whole(duration: Duration) -> i128 {
 }
 
 impl Check<'_> {
-    /// What holds of each action on a schedule, and of all of them together.
+    /// Checks each action on a schedule, and all of them together.
     pub(super) fn schedules(&mut self, decision: &Decision) {
         let mut made = Vec::new();
         let mut written = Vec::new();
@@ -69,7 +69,7 @@ impl Check<'_> {
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // Held by anything else, the schedule would make nothing of its turn, and nobody would probe meanwhile.
+            // A schedule that anything else holds could not use its turn, and nothing would probe meanwhile.
             let can_use_it = judged.held == Some(HeldBy::CircuitOpen);
             self.expect("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)
@@ -87,7 +87,7 @@ impl Check<'_> {
         }
     }
 
-    /// Nothing is done about it: then something is, when its slot comes.
+    /// Checks that a schedule without an action is decided again when its slot comes.
     fn rests(&mut self, schedule: &Schedule, decision: &Decision) {
         let Ok(plan) = &schedule.plan else { return };
         let is_held = decision.schedules.iter().any(|(id, it)| *id == schedule.id && it.held.is_some());
@@ -101,18 +101,18 @@ impl Check<'_> {
         let due = match (moved(schedule, self.now), &plan.every) {
             (Some(Moved { slot, until, .. }), _) => slot.min(until),
             (None, _) if usual > now => usual,
-            // It was late for that one.
+            // The slot was missed, and the next one is awaited.
             (None, Every::Interval(written)) => now + whole(interval(schedule, *written)),
             (None, Every::Cron(_)) => return,
         };
-        // Where reckoning ends, nothing is due.
+        // At the end of representable time nothing is due.
         let never = due >= secs(Time::MAX_UTC);
         let wakes = never || decision.wake.is_some_and(|wake| secs(wake) <= due);
         let wake = decision.wake;
         self.expect("12.6.6", wakes, || format!("{} is forgotten until {wake:?}, and due at {due}", schedule.id));
     }
 
-    /// A child is made where no row of the table forbids it.
+    /// Checks that a child is made only if no row of the table forbids it.
     fn makes(&mut self, it: &Schedule, slot: Time, start_before: Time, not_made: Option<Time>) {
         let (status, now) = (&it.status, self.now);
         let mut forbids = |row: &'static str, forbidden: bool, why: &str| {
@@ -157,8 +157,8 @@ impl Check<'_> {
         self.no_circuit_holds(it);
     }
 
-    /// While the circuit of what it failed with last is open, a schedule makes a child by its turn alone; after that,
-    /// in its share of a base cooldown.
+    /// Checks circuits. While the circuit of its last failure is open, a schedule makes a child only in its turn. After
+    /// the circuit has closed, it waits for its own moment within a base cooldown.
     fn no_circuit_holds(&mut self, it: &Schedule) {
         let (now, circuits) = (self.now, &self.target.circuits);
         let is_failed = |last: &&crate::schedule::LastRun| {
@@ -188,7 +188,7 @@ impl Check<'_> {
         });
     }
 
-    /// Neither before its slot, nor after its deadline, and for no slot but the latest that passed.
+    /// Checks that a child is made after its slot, before its deadline, and only for the latest slot that has passed.
     fn is_time(&mut self, it: &Schedule, slot: Time, start_before: Time) {
         let Ok(plan) = &it.plan else { return };
         let (now, at) = (secs(self.now), secs(slot));
@@ -205,7 +205,7 @@ impl Check<'_> {
         let is_latest = match &plan.every {
             Every::Interval(written) => {
                 let interval = interval(it, *written);
-                // Not of the second that has begun: the next slot may be at its end.
+                // The second that has begun does not count: the next slot may be at its end.
                 (at - earliest) % whole(interval) == 0 && self.now < slot + interval
             }
             Every::Cron(cron) => {
@@ -218,7 +218,7 @@ impl Check<'_> {
         self.expect("12.2", is_latest, || format!("makes {} run at {at}, and is due since {earliest}", it.id));
     }
 
-    /// Nothing on the target makes a child that is made now wait, or be skipped, but what its schedule does itself.
+    /// Checks that nothing on the target would make a new child wait or be skipped.
     fn is_free_for_a_child(&mut self, it: &Schedule, slot: Time) {
         let id =
             ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
@@ -255,7 +255,7 @@ impl Check<'_> {
         self.expect("12.6.7", !drains, || format!("makes a child of {} while the target drains", it.id));
     }
 
-    /// Returns how long an execution stays after its end. None where it may not be removed at all.
+    /// Returns how long an execution is kept after its end. `None` means that it may not be removed.
     pub(super) fn time_to_live(&self, found: &Execution) -> Option<Duration> {
         let own = found.ttl.or(self.policy.ttl);
         let Some(child) = &found.child else { return own };
@@ -275,19 +275,19 @@ impl Check<'_> {
     }
 }
 
-/// The interval that applies: what a triage has put in the place of what a person wrote, where it has.
+/// Returns the interval that applies: that of a triage if it has set one, else that of the spec.
 fn interval(it: &Schedule, written: Duration) -> Duration {
     it.status.adjust.as_ref().and_then(|adjust| adjust.interval).unwrap_or(written)
 }
 
-/// The last slot of the plan that was used, in seconds.
+/// Returns the last slot of this plan that was used, in seconds.
 fn last_slot(it: &Schedule) -> Option<i128> {
     let last = it.status.last_run.as_ref()?;
     (Some(last.slot) > it.status.planned_from).then_some(secs(last.slot))
 }
 
-/// The first slot that an interval allows without a hint: section 12.2 in one place. Of the spread, the share that is a
-/// schedule's is taken as it is.
+/// Returns the first slot that the plan allows without a hint, by section 12.2. The spread is already the share of this
+/// schedule.
 fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
     let (status, since) = (&it.status, secs(it.status.planned_from?));
     let share = offset(&it.id.uid, plan.spread);
@@ -309,7 +309,7 @@ fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
     Some(ended.max(last) + (every << failures).min(every.max(whole(plan.max_interval))))
 }
 
-/// What the slots of an interval count from.
+/// Returns the time from which the slots of an interval are counted.
 fn phase(it: &Schedule, plan: &Plan) -> Option<i128> {
     let since = secs(it.status.planned_from?) + whole(offset(&it.id.uid, plan.spread));
     Some(it.status.phase.map(secs).or(last_slot(it)).unwrap_or(since))
@@ -317,32 +317,33 @@ fn phase(it: &Schedule, plan: &Plan) -> Option<i128> {
 
 /// A slot that does not follow from the plan alone.
 struct Moved {
-    /// The first that was due.
+    /// The first slot that was due.
     due: i128,
-    /// The latest that is.
+    /// The latest slot that is due.
     slot: i128,
-    /// Until when it counts.
+    /// Until when the slot counts.
     until: i128,
 }
 
-/// The slot that makes up for another, or that a hint asks for.
+/// Returns the slot of a second try or of a hint.
 fn moved(it: &Schedule, now: Time) -> Option<Moved> {
     hinted(it, now).or_else(|| again(it, it.plan.as_ref().ok()?, now))
 }
 
-/// What was skipped or came too late is made up for once, before the next slot and within the deadline.
+/// Returns the second try after a run that was skipped or too late. There is one, before the next slot and within the
+/// deadline.
 fn again(it: &Schedule, plan: &Plan, now: Time) -> Option<Moved> {
     let (slot, last) = (last_slot(it)?, it.status.last_run.as_ref()?);
     let is_lost = matches!(last.outcome, Some(Outcome::Skipped | Outcome::TooLate)) && !last.again;
     let due = last.ended_at.map_or(slot, secs).max(slot + 1);
     let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
     let until = late.min(usual(it, plan).unwrap_or(i128::MAX));
-    // A time that rounds up to the end has not reached it.
+    // A time is rounded up here; it has not reached the end before its full second has.
     let is_over = if until == late { secs(now) >= until } else { i128::from(now.timestamp()) >= until };
     (is_lost && !is_over && due < until).then_some(Moved { due, slot: due, until })
 }
 
-/// The slot that a hint asks for within the clamps, and until when it counts, where it does.
+/// Returns the slot that a hint asks for, within minInterval and maxInterval, and until when it counts.
 fn hinted(it: &Schedule, now: Time) -> Option<Moved> {
     let (hint, plan) = (it.hint.as_ref()?, it.plan.as_ref().ok()?);
     let since = secs(it.status.planned_from?);
@@ -366,7 +367,7 @@ fn hinted(it: &Schedule, now: Time) -> Option<Moved> {
             (if secs(now) < late(latest) { latest } else { latest + step }, i128::MAX)
         }
     };
-    // Of an interval, one that has come too late is followed by another.
+    // With an interval, a slot that is too late is followed by another.
     let due = if slot > secs(now) { slot } else { due };
     (now < hint.expires_at && secs(now) < ends).then_some(Moved { due, slot, until: ends.min(expires) })
 }

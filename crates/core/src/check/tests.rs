@@ -34,7 +34,7 @@ proptest! {
     fn no_decision_on_any_schedule_does_what_none_may_do(
         target in any_scheduled(),
         policy in any_policy(),
-        // Statuses hold whole seconds, and a decision may be made between two.
+        // Statuses hold whole seconds. A decision may be made between two seconds.
         early in prop::sample::select(vec![0, 1, 500, 999]),
     ) {
         let now = at(NOW) - Duration::from_millis(early);
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// What somebody might get wrong: a decision that was right, made wrong.
+/// A possible error: it makes a correct decision wrong.
 type Mistake = fn(&mut Decision);
 
 fn replace(decision: &mut Decision, with: fn(Action) -> Action) {
@@ -80,7 +80,7 @@ fn blocked() -> Target {
     target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![])
 }
 
-/// Of the lock, of runs and of what is read live.
+/// Mistakes about the lock, runs and live reads.
 fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
     let looks = || target(past(), vec![run(2, "a", Progress::Pending)]);
     let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![looked(run(2, "a", done(false)))]);
@@ -101,7 +101,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         }
         target(vec![failed("a")], vec![ended_long_ago])
     };
-    // Its status has no number, as an operator without retries wrote it.
+    // The status has no number: an operator without retries wrote it.
     let overdue = || {
         let first = with_retry(retry_policy(), vec![], running("a", "r1"));
         let mut committed = run(1, "a", Progress::Pending);
@@ -180,7 +180,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
     ]
 }
 
-/// Of the history, of removals and of what is told.
+/// Mistakes about the history, removals and reported blocks.
 fn mistakes_of_the_history() -> Vec<(&'static str, Target, Mistake)> {
     let expiring = || {
         let counts = Execution { ttl: Some(std::time::Duration::ZERO), ..stalled("p", "x", 1, 0, 40) };

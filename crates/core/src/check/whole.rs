@@ -1,4 +1,4 @@
-//! What a decision must not be as a whole.
+//! Checks a decision as a whole.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::run::Run;
 use crate::target::Target;
 
 impl Check<'_> {
-    /// What is removed was in nobody's way, and kept nobody from anything: without it, the history says the same.
+    /// Checks removals: without the removed executions the history gives the same results.
     pub(super) fn removals(&mut self, decision: &Decision) {
         let mut rest = self.target.clone();
         for action in &decision.actions {
@@ -52,7 +52,7 @@ impl Check<'_> {
         self.expect("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
     }
 
-    /// The blocks of a target are reported, whether or not an execution asks for a turn, and also in the status.
+    /// Checks that the blocks of a target are reported, whether or not an execution asks for a turn.
     pub(super) fn standing(&mut self, decision: &Decision) {
         let row = self.record.counted(self.now).len();
         let counted = decision.standing.consecutive_failures;
@@ -68,7 +68,6 @@ impl Check<'_> {
         }
     }
 
-    /// What holds of a decision as a whole.
     pub(super) fn whole(&mut self, decision: &Decision) {
         let creates = decision.actions.iter().filter(|action| matches!(action, Action::Create { .. })).count();
         self.expect("6", creates <= 1, || "more than one gets a turn".to_owned());
@@ -102,7 +101,7 @@ impl Check<'_> {
         }
     }
 
-    /// Every failure says what it has in common with others, and what it blames is what it would use.
+    /// Checks that every failure has a fingerprint which fits its cause.
     fn fingerprint(&mut self, execution: &ExecutionId, failure: &Failure) {
         let Some(fingerprint) = &failure.fingerprint else {
             return self.expect("13.1", false, || format!("{execution} ends without a fingerprint"));
@@ -112,9 +111,9 @@ impl Check<'_> {
         let origin = self.execution(execution).map(|it| &it.origin);
         let workflow = origin.map(|it| format!("workflow/{}@{}", it.workflow_id, it.version)).unwrap_or_default();
         let is_of_image = failure.reason == FailureReason::ImagePullBackOff;
-        // Where nobody has said why a bundle gave no pipeline, its registry is not to blame.
+        // If nothing shows why a bundle gave no pipeline, the registry is not blamed.
         let is_unresolved = failure.stage == Stage::Unresolved;
-        // Neither a person who cancels nor what ran half way says anything about the cluster.
+        // A cancellation, or a failure after something ran, does not show anything about the cluster.
         let may_be_clusters = !failure.was_execution_failure() && !failure.cancelled;
         let fits = match subject {
             "cluster" => may_be_clusters && !is_of_image,
@@ -136,7 +135,7 @@ impl Check<'_> {
         });
     }
 
-    /// The counter is a function of the history, so that one at the most is written which counts.
+    /// Checks that the counter follows from the history: at most one failure that counts is written at a time.
     pub(super) fn counters(&mut self, decision: &Decision) {
         let mut counted = 0;
         for action in &decision.actions {
@@ -160,8 +159,8 @@ impl Check<'_> {
                 && self.policy.max_consecutive_failures > 0
                 && charge.consecutive_failures >= self.policy.max_consecutive_failures;
             self.expect("6.3", charge.exhausts == exhausts, || format!("{execution} exhausts: {charge:?}"));
-            // What is excused: a person's cancellation, a startBefore that has passed before there was a run, and a
-            // child of a schedule.
+            // Excused are a cancellation by a person, a `startBefore` that passed before there was a run, and a child
+            // of a schedule.
             let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
             let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
             let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
@@ -177,7 +176,7 @@ impl Check<'_> {
             Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
                 self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
             }
-            // A further attempt of an execution that has its turn is no turn.
+            // A further attempt of an execution that has its turn already is no new turn.
             Action::Create { execution, .. } => self.execution(execution).is_none_or(|it| !it.started_once()),
             _ => false,
         });

@@ -1,4 +1,4 @@
-//! The circuits by table: how they open, how they close, and when they are probed (section 13.5).
+//! Tables about circuits: when they open, when they close, and when they are probed (section 13.5).
 
 mod folds;
 mod turns;
@@ -13,12 +13,12 @@ use crate::fingerprint::Origin;
 use crate::policy::{CircuitPolicy, Policy};
 use crate::testing::at;
 
-/// The failure that most tests are about.
+/// The failure of most tests.
 fn pull() -> Fingerprint {
     Fingerprint::parse("ImagePullBackOff/registry/r.example").unwrap()
 }
 
-/// Another one, which touches one workflow.
+/// Another failure. It concerns one workflow.
 fn set_up(workflow: &str) -> Fingerprint {
     Fingerprint::parse(&format!("ConfigurationError/workflow/{workflow}@1")).unwrap()
 }
@@ -27,7 +27,7 @@ fn origin(registry: &str) -> Arc<Origin> {
     Arc::new(Origin::new("disk", "1", &format!("{registry}/disk:1")))
 }
 
-/// The moment of a second after noon, as tests write times.
+/// An execution that ended at a second after noon, created at another.
 fn ended(second: i64, target: u64, created: i64, end: End) -> Event {
     Event {
         at: at(second),
@@ -65,13 +65,13 @@ fn elsewhere(event: Event) -> Event {
     Event { origin: origin("other.example"), ..event }
 }
 
-/// That a probe was made; and how it ended, ten seconds later.
+/// The creation of a probe, and its end ten seconds later.
 fn probe(schedule: u64, created: i64, end: End) -> [Event; 2] {
     let ended = child(schedule, ended(created + 10, schedule, created, end));
     [Event { at: at(created), what: What::Made, ..ended.clone() }, ended]
 }
 
-/// Five targets that fail at the seconds 1 to 5: the circuit opens at 5.
+/// Five targets that fail in the seconds 1 to 5: the circuit opens at 5.
 fn outage() -> Vec<Event> {
     (1..=5).map(|n| pulls(n, n.unsigned_abs())).collect()
 }
@@ -80,7 +80,7 @@ fn fold(events: impl IntoIterator<Item = Event>) -> Fold {
     Fold::of(&Policy::default(), events)
 }
 
-/// Returns the keys that are open at a second.
+/// Returns the fingerprints whose circuits are open at a second.
 fn open(events: impl IntoIterator<Item = Event>, second: i64) -> Vec<String> {
     fold(events).seen(at(second)).open.iter().map(|circuit| circuit.fingerprint.to_string()).collect()
 }
@@ -174,7 +174,7 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
     }
 }
 
-/// Returns the share of targets that failed, where it is too large at a second.
+/// Returns the share of failing targets at a second, if it is too large.
 fn degraded(events: impl IntoIterator<Item = Event>, second: i64) -> Option<(u32, u32)> {
     fold(events).seen(at(second)).degraded.map(|share| (share.failed, share.of))
 }
@@ -187,7 +187,7 @@ fn the_share_is_of_targets_that_only_failed_within_the_window() {
         (0..bad).map(failed).chain((bad..bad + good).map(|n| succeeds(10, n, 0))).collect()
     };
     let with = |events: Vec<Event>, extra: Vec<Event>| [events, extra].concat();
-    // The tenth succeeded long before the others ended, and failed with them.
+    // The tenth target succeeded long before the others ended, and failed with them.
     let flaky = || -> Vec<Event> {
         let others = (0..20).map(|n| if n < 10 { pulls(200, n) } else { succeeds(200, n, 190) });
         others.chain([succeeds(10, 9, 0)]).collect()
@@ -228,12 +228,12 @@ fn a_share_or_a_number_of_nothing_says_nothing() {
     assert_eq!(seen(CircuitPolicy { outage_targets: 0, ..CircuitPolicy::default() }), (0, true));
 }
 
-/// Five schedules that fail at the seconds 1 to 5, each on its own target.
+/// Five schedules that fail in the seconds 1 to 5, each on its own target.
 fn schedules_fail() -> Vec<Event> {
     (1..=5_i64).map(|n| child(n.unsigned_abs(), pulls(n, n.unsigned_abs()))).collect()
 }
 
-/// Returns the minutes after its opening at which an open circuit is probed, by ends of the probes.
+/// Returns the minutes from the opening of a circuit to each of its probes. `end` is how each probe ends.
 fn minutes_of_probes(count: usize, end: impl Fn(usize) -> Option<End>) -> Vec<i64> {
     let mut events = schedules_fail();
     let mut minutes = Vec::new();
@@ -254,10 +254,10 @@ fn minutes_of_probes(count: usize, end: impl Fn(usize) -> Option<End>) -> Vec<i6
 fn probes_are_as_far_apart_as_the_backoff_says() {
     let fails = |_| Some(before(pull()));
     assert_eq!(minutes_of_probes(8, fails), [1, 3, 7, 15, 25, 35, 45, 55]);
-    // One that fails with something else says nothing of this, and took its wait.
+    // A probe that fails with another fingerprint shows nothing about this circuit, but has used its wait.
     let is_sick = |n| Some(before(if n == 1 { set_up("disk") } else { pull() }));
     assert_eq!(minutes_of_probes(5, is_sick), [1, 3, 5, 9, 17]);
-    // The first one hangs, and delays the next by one wait.
+    // The first probe hangs, and delays the next one by one wait.
     let hangs = |n| (n > 0).then_some(before(pull()));
     assert_eq!(minutes_of_probes(5, hangs), [1, 2, 4, 8, 16]);
 }
@@ -316,7 +316,7 @@ fn a_circuit_closes_when_nothing_is_heard_of_it_for_long() {
     ];
     for (what, extra, expected) in rows {
         let mut fold = fold([schedules_fail(), extra].concat());
-        // Its events may be later than that moment: what comes after a closing says nothing of what is closed.
+        // The fold may have later events. An event after the closing does not affect a closed circuit.
         let is_earlier = !what.ends_with("after that");
         assert_eq!(fold.seen(at(expected - 1)).open.len(), usize::from(is_earlier), "{what}");
         let seen = fold.seen(at(expected));

@@ -1,4 +1,4 @@
-//! Tables of views and what is decided on them, by subject; here are the builders that all share.
+//! Tables of views and the decisions on them, by subject. This file has the builders that all of them share.
 
 mod attempts;
 mod blocked;
@@ -35,7 +35,7 @@ use crate::waiting::Waiting;
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// What is done, but for the condition `Blocked`, which has a table of its own.
+/// Returns the actions except those on the condition `Blocked`, which has its own table.
 fn actions(target: &Target) -> Vec<Action> {
     let mut actions = decide(target, &Policy::default(), at(50)).actions;
     actions.retain(|action| !matches!(action, Action::Write(Write { says: Says::Blocked(_), .. })));
@@ -50,7 +50,7 @@ fn waiting(target: &Target) -> Vec<(String, Waiting)> {
         .collect()
 }
 
-/// It waits until this one has had its turn.
+/// Waits until this execution has had its turn.
 fn behind(uid: &str) -> Waiting {
     Waiting::Turn(Box::new(id(uid)))
 }
@@ -83,7 +83,7 @@ fn cancels(run: &str, why: CancelReason) -> Action {
     Action::Change(Change { run: run_id(run), facts: vec![], to: RunChange::Cancelled(why) })
 }
 
-/// Returns the failure that is all that is done.
+/// Returns the failure of a decision whose only action is its record.
 fn only_failure(actions: &[Action]) -> &crate::ending::Failure {
     match actions {
         [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] => failure,

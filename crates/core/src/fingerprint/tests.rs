@@ -136,7 +136,7 @@ fn it_is_one_pointer_wide() {
     assert_eq!(size_of::<Option<Fingerprint>>(), size_of::<usize>());
 }
 
-/// Texts as tenants may write them, long enough to be cut now and then.
+/// Generates texts that tenants may write, some of them long enough to be cut.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c/@é.]{0,6}", "[a-c/@é.]{100,253}"]
 }
@@ -172,7 +172,7 @@ proptest! {
         for fingerprint in [Fingerprint::of(symptoms, &origin), Fingerprint::refused(&origin)] {
             let is_of_step = task.as_ref().is_some_and(|task| task.registry.is_some());
             let is_refuted = Fingerprint::subjects(&origin).contains(&fingerprint.refuted_by(&origin));
-            // The registry of a step, or one with a name that is cut, need not be that of the bundle.
+            // The registry of a step, or one whose name was cut, may differ from the registry of the bundle.
             prop_assert!(is_refuted || is_of_step || fingerprint.as_str().contains("/registry/"), "{}", fingerprint);
             prop_assert!(fingerprint.as_str().chars().count() <= LONGEST);
             prop_assert_eq!(Fingerprint::parse(fingerprint.as_str()), Some(fingerprint));

@@ -155,7 +155,7 @@ fn what_a_person_has_to_clear_is_there_whatever_hides_it_from_the_rules() {
             vec!["PreviousExecutionFailed b", "ExhaustedRetries f5"],
         ),
     ] {
-        // A run of somebody and a paused newcomer: the rules before say something else.
+        // With a run of another execution and a paused newcomer, earlier rules decide.
         let mut asks = asks("new", "w");
         asks.paused = Some(pause("ask"));
         let target = target([past, vec![asks, running("holder", "r9")]].concat(), vec![]);
@@ -208,7 +208,7 @@ proptest! {
     ) {
         let now = at(NOW);
         target.guard = Guard::InForce;
-        // Of two that come at once, each may have lifted it.
+        // If two clearances came at once, either could have lifted the block.
         for execution in target.executions.values_mut() {
             execution.clearance.take_if(|it| it.recorded == Recorded::Not);
         }
@@ -236,7 +236,7 @@ proptest! {
         for (_, judgement) in decide(&target, &policy, now).judged {
             let Verdict::Skip { skip, .. } = &judgement.verdict else { continue };
             if matches!(skip, Skip::PreviousExecutionFailed { .. } | Skip::ExhaustedRetries { .. }) {
-                // In scope Workflow another workflow's failure may be newer.
+                // In scope Workflow, another workflow's failure may be newer.
                 let is_same = |block: &Skip| block.remediation() == skip.remediation();
                 let by_workflow = policy.previous_execution_failed_scope == Scope::Workflow;
                 prop_assert!(!blocks.is_empty() && (by_workflow || blocks.iter().any(is_same)), "{skip:?}: {blocks:?}");

@@ -1,4 +1,5 @@
-//! The tables of the specification, row by row, and proof that each rule, its place and its seconds are missed.
+//! The tables of the specification, row by row. Also proof that the tests notice if a rule, its place or its seconds
+//! are wrong.
 
 mod mutants;
 mod order;
@@ -23,7 +24,7 @@ const EXHAUSTED: &str = "3 exhausted retries";
 const BACKOFF: &str = "4 backoff";
 const COOLDOWN: &str = "5 cooldown";
 
-/// One row: what was on a target, who asks for a turn, when, and which rule decides.
+/// One row: the past of a target, the execution that asks for a turn, the time, and the rule that decides.
 #[derive(Clone)]
 pub(super) struct Row {
     name: &'static str,
@@ -34,7 +35,7 @@ pub(super) struct Row {
     rule: &'static str,
 }
 
-/// A row in which an execution of workflow `w` asks, by the default policy.
+/// A row in which an execution of workflow `w` asks for a turn under the default policy.
 fn row(name: &'static str, past: Vec<Execution>, now: i64, rule: &'static str) -> Row {
     Row { name, target: target(past, vec![]), policy: Policy::default(), asks: asks("new", "w"), now: at(now), rule }
 }
@@ -55,7 +56,7 @@ impl Row {
         self
     }
 
-    /// Whether the policies of clearances and cancellations are in force.
+    /// Sets whether the policies of clearances and cancellations are in force.
     fn guarded(mut self, guard: Guard) -> Self {
         self.target.guard = guard;
         self
@@ -76,7 +77,7 @@ impl Row {
         self
     }
 
-    /// Judges by a list of rules, where one of them may have a clock of its own.
+    /// Judges by a list of rules. `clock` may give one of them its own time.
     fn judged_by(&self, rules: &[(&'static str, Rule)], clock: impl Fn(&str) -> Time) -> &'static str {
         let history = History::of(&self.target, &self.policy, self.now);
         let decides = |(name, rule): &(&'static str, Rule)| {
@@ -104,7 +105,7 @@ fn all_rows() -> Vec<Row> {
     [order::rows(), table_001::rows(), table_000::rows(), section_6::rows(), section_7::rows()].concat()
 }
 
-/// Judges the execution that a row is about.
+/// Judges the execution of a row.
 fn judged(row: &Row) -> Judgement {
     let history = History::of(&row.target, &row.policy, row.now);
     let Row { target, policy, asks, now, .. } = row;

@@ -1,4 +1,4 @@
-//! Circuits, as decisions see them.
+//! Circuits as a decision sees them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::circuit::{Circuits, ClosedCircuit, Closing, OpenCircuit, Seen};
 use crate::fingerprint::Fingerprint;
 use crate::name::Uid;
 
-/// A circuit that opened at a second, of which five targets had failed; its next probe is due a minute later.
+/// A circuit that opened at a second after five targets failed. Its next probe is due a minute later.
 pub(crate) fn open_circuit(said: &str, opened: i64, quiet: i64, turn: Option<&str>) -> OpenCircuit {
     OpenCircuit {
         fingerprint: Fingerprint::parse(said).unwrap(),
@@ -28,7 +28,7 @@ pub(crate) fn closed_circuit(said: &str, second: i64, why: Closing) -> ClosedCir
     ClosedCircuit { fingerprint, opened_at: at(second - 100), closed_at: at(second), why }
 }
 
-/// What a decision sees of the circuits where these are open, and those have closed.
+/// The view of circuits with these open and closed ones.
 pub(crate) fn circuits(open: Vec<OpenCircuit>, closed: Vec<ClosedCircuit>) -> Circuits {
     Seen { open, closed, degraded: None }.into()
 }

@@ -1,4 +1,4 @@
-//! Generators of views: small worlds in which everything meets everything, odd statuses included.
+//! Generators of views. The views are small: everything meets everything, including odd statuses.
 
 mod schedules;
 mod triages;
@@ -17,10 +17,10 @@ use crate::retry::{Answers, NextAttempt};
 use crate::run::CancelReason;
 use crate::target::{Elsewhere, OwnerRead};
 
-/// The second at which generated views are decided on.
+/// The second at which generated views are decided.
 pub(crate) const NOW: i64 = 50;
 
-/// A moment of the history: now and its neighbours, the edges of the generated policies, the very far.
+/// Generates a time of the history: now and its neighbours, the limits of the generated policies, and times far away.
 fn second() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => -400..NOW,
@@ -68,7 +68,7 @@ fn undecided_state() -> impl Strategy<Value = ExecutionState> {
     })
 }
 
-/// What is remembered of an execution, were it undecided.
+/// Generates the memory of an undecided execution.
 fn memory() -> impl Strategy<Value = ExecutionMemory> {
     let answer = || prop::option::weighted(0.8, prop_oneof![Just(Ok(true)), Just(Ok(false)), Just(Err("e".into()))]);
     let answers = (answer(), answer()).prop_map(|(stop_when, retry_when)| Answers { stop_when, retry_when });
@@ -79,7 +79,7 @@ fn memory() -> impl Strategy<Value = ExecutionMemory> {
             answers: answers.map(Box::new),
             refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
             first_try: first_try.map(at),
-            // As the index says it after the first look, so that the wait is told at one time.
+            // The value that the index has after the first decision. The wait is then reported at one time.
             waits_since: Some(at(NOW - 5)),
             ..ExecutionMemory::default()
         }
@@ -100,7 +100,7 @@ fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
     ]
 }
 
-/// A retry policy, with the attempts that a status may have of it: also such as no operator writes.
+/// Generates a retry policy with attempts of a status, including attempts that no operator writes.
 fn any_retry() -> impl Strategy<Value = Retry> {
     let text = |text: &'static str| prop::option::weighted(0.3, Just(Box::from(text)));
     let policy = (
@@ -224,7 +224,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
     )
 }
 
-/// What is known of the policies.
+/// Generates what is known about the admission policies.
 fn any_guard() -> impl Strategy<Value = Guard> {
     prop::sample::select(vec![Guard::Recorded, Guard::Unknown, Guard::InForce, Guard::InForce, Guard::Missing])
 }
@@ -284,7 +284,7 @@ fn any_owner_read() -> impl Strategy<Value = Elsewhere> {
         .prop_map(|(found, second)| Elsewhere { at: at(second), found })
 }
 
-/// Any view: about half of it is about running executions, and half about ended ones.
+/// Generates any view. About half are mostly about running executions, and half about finished ones.
 pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
@@ -305,7 +305,7 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     )
 }
 
-/// A view in which nothing runs: long histories, and some that ask for their turn.
+/// Generates a view in which nothing runs: long histories, and some executions that ask for a turn.
 pub(crate) fn any_history() -> impl Strategy<Value = Target> {
     let executions = prop::collection::vec(any_execution(6), 1..9);
     (executions, any_schedules(), any_guard()).prop_map(|(executions, schedules, guard)| {
@@ -314,7 +314,7 @@ pub(crate) fn any_history() -> impl Strategy<Value = Target> {
     })
 }
 
-/// Schedules on a target of which little else is known, so that most of them may make a child.
+/// Generates schedules on a target with little else. Most of them may make a child.
 pub(crate) fn any_scheduled() -> impl Strategy<Value = Target> {
     (prop::collection::vec(any_execution(6), 0..3), any_schedules()).prop_map(|(executions, schedules)| {
         let is_past =
@@ -323,7 +323,7 @@ pub(crate) fn any_scheduled() -> impl Strategy<Value = Target> {
     })
 }
 
-/// Any policy that holds together, with values that the generated times come close to.
+/// Generates any valid policy. Its values are close to the generated times.
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let scope = prop::sample::select(vec![Scope::Target, Scope::Workflow]);
     let backoff =
@@ -339,7 +339,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
             previous_execution_failed_scope: scope,
             max_consecutive_failures: limit,
             backoff,
-            // At least as long as the longest wait with its jitter.
+            // It must be at least the longest wait with its jitter.
             failure_quiet_period: quiet.map(|more| backoff.max * 2 + Duration::from_secs(more)),
             cooldown_period: Duration::from_millis(cooldown),
             paused_by: paused.then(|| "a test".into()),

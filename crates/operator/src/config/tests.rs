@@ -1,4 +1,4 @@
-//! What people are shown of the configuration.
+//! What the operator reports about its configuration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

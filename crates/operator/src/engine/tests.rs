@@ -1,4 +1,4 @@
-//! The loop, without an API server: whatever is asked of one fails.
+//! Tests of the loop without an API server: every request fails.
 
 use kube::Config;
 use wfe_core::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
@@ -15,7 +15,7 @@ use crate::cluster::crds::Crds;
 use crate::events;
 use crate::perform::PerformError;
 
-/// An engine that leads, with a policy, and where its deliveries go in.
+/// Returns an engine that leads with this policy, and the sender of its deliveries.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     let metrics = Metrics::new().unwrap();
     let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
@@ -53,7 +53,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)
 }
 
-/// Delivers all lists that targets need, with one execution in them. The CRD of schedules is not installed.
+/// Delivers every list that decisions on targets need, with one execution. The CRD of schedules is not installed.
 async fn deliver(sender: &mpsc::Sender<Delivery>, record: ExecutionRecord) {
     for kind in Kind::ALL {
         sender.send(Delivery::ListBegins(kind)).await.unwrap();
@@ -64,7 +64,7 @@ async fn deliver(sender: &mpsc::Sender<Delivery>, record: ExecutionRecord) {
     }
 }
 
-/// Counts the decisions of half a second.
+/// Counts the decisions within half a second.
 async fn decisions(policy: Policy, record: ExecutionRecord) -> u64 {
     let (engine, sender) = engine(policy);
     let metrics = engine.metrics.clone();
@@ -78,7 +78,7 @@ async fn decisions(policy: Policy, record: ExecutionRecord) -> u64 {
     count.unwrap().parse().unwrap()
 }
 
-/// An execution with a target that cannot be read, which has failed and which somebody has cleared, or not.
+/// Returns a failed execution whose target cannot be parsed, with or without a clearance.
 fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
     let id = ExecutionId { namespace: "ops".into(), name: "odd".into(), uid: Uid::new("odd") };
     let failed = FailedState {

@@ -1,4 +1,4 @@
-//! What a status says of what was decided, by table.
+//! Tables of what a status says about each decision.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ fn a_skip_names_what_stands_in_the_way_and_for_how_long_where_time_lifts_it() {
             None,
         ),
     ] {
-        // Half a second later it is still as long, in whole seconds.
+        // Half a second later the remaining time in whole seconds is the same.
         let details = skip_details(&skip, at(30) + half);
         assert_eq!((details.reason, details.conflicting_workflow.is_none()), (reason, true));
         assert_eq!((details.reason.as_str(), details.message), (skip.reason(), skip.message("node/n")));

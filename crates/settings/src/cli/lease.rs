@@ -13,8 +13,8 @@ const MAX_NAME: usize = 253;
 /// The flags of leader election.
 #[derive(Clone, Debug, Args)]
 pub struct LeaseArgs {
-    /// Whether replicas elect one of them, which alone decides and writes. Without it no Lease is touched: for a single
-    /// process, or for several that may get in each other's way.
+    /// Whether replicas elect a leader, which alone decides and writes. Set it to false only for a single process:
+    /// without election no Lease is used, and several processes hinder each other.
     #[arg(
         long,
         env = "WFE_LEADER_ELECT",
@@ -26,25 +26,26 @@ pub struct LeaseArgs {
     )]
     pub leader_elect: bool,
 
-    /// The name of the Lease, in the operator's own namespace. Operators that watch different namespaces need one each.
+    /// The name of the Lease, in the operator's own namespace. Operators that watch different namespaces need different
+    /// Leases.
     #[arg(long, env = "WFE_LEASE_NAME", value_name = "NAME", default_value = "wfe-operator", value_parser = parse_lease_name)]
     pub lease_name: String,
 
-    /// For how long the leader must not have been heard of before another replica leads (a Go duration, at most 5m).
+    /// How long a Lease is valid without a renewal. After that another replica may lead (a Go duration, at most 5m).
     #[arg(long, env = "WFE_LEASE_DURATION", value_name = "DURATION", default_value = "8s", value_parser = parse_duration)]
     pub lease_duration: Duration,
 
-    /// For how long the leader goes on writing when it cannot renew the Lease; at least 1s less than --lease-duration.
+    /// How long the leader keeps writing if it cannot renew the Lease; at least 1s less than --lease-duration.
     #[arg(long, env = "WFE_RENEW_DEADLINE", value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     pub renew_deadline: Duration,
 
-    /// How often the Lease is renewed or looked at, and how long one request for it may take; at most half of
+    /// How often the Lease is renewed or read, and the time limit of one such request; at most half of
     /// --renew-deadline.
     #[arg(long, env = "WFE_RETRY_PERIOD", value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub retry_period: Duration,
 
-    /// The name of this replica, in the Lease, in events and in the User-Agent. In the Lease and the User-Agent a
-    /// random part is added, so that no two share one. Default: the host's name, in a pod the pod's.
+    /// The name of this replica in the Lease, in events and in the User-Agent. In the Lease and the User-Agent a random
+    /// part makes it unique. Default: the name of the host, or of the pod.
     #[arg(long, env = "WFE_IDENTITY", value_name = "NAME", value_parser = parse_identity)]
     pub identity: Option<String>,
 }

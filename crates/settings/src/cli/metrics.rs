@@ -8,12 +8,12 @@ use clap::{ArgAction, Args};
 /// Where the metrics are served, how, and to whom.
 #[derive(Clone, Debug, Args)]
 pub struct MetricsArgs {
-    /// Where Prometheus metrics are served, under /metrics.
+    /// The address of Prometheus metrics, under /metrics.
     #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
     pub metrics_address: SocketAddr,
 
-    /// The file with the certificate (PEM, with what leads to its authority) that the metrics are served with, over
-    /// TLS. A new one is in use within a minute. Default: plain HTTP.
+    /// The certificate file for metrics over TLS (PEM, with its chain). A new certificate is used within a minute.
+    /// Default: plain HTTP.
     #[arg(
         long,
         env = "WFE_METRICS_TLS_CERTIFICATE",
@@ -23,12 +23,12 @@ pub struct MetricsArgs {
     )]
     pub metrics_tls_certificate: Option<PathBuf>,
 
-    /// The file with the key (PEM) of that certificate.
+    /// The key file of that certificate (PEM).
     #[arg(long, env = "WFE_METRICS_TLS_KEY", value_name = "FILE", requires = "metrics_tls_certificate")]
     pub metrics_tls_key: Option<PathBuf>,
 
-    /// Whether the metrics are served only to those who send a token of the cluster (TokenReview) and have the right to
-    /// get the path /metrics (SubjectAccessReview). Needs TLS: a token is not for everybody on the way.
+    /// Whether a client must send a token of the cluster (TokenReview) and needs permission to get the path /metrics
+    /// (SubjectAccessReview). It requires TLS, because the token must not be readable in transit.
     #[arg(
         long,
         env = "WFE_METRICS_AUTHENTICATION",

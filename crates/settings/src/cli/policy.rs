@@ -8,90 +8,90 @@ use wfe_core::policy::{CircuitPolicy, Policy, Scope, TriagePolicy};
 
 use super::parse_duration;
 
-/// Whom an execution failure blocks.
+/// The workflows that an execution failure blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum ScopeArg {
-    /// Everything on the target.
+    /// Every workflow on the target.
     Target,
-    /// The same workflow on the target.
+    /// Only the same workflow on the target.
     Workflow,
 }
 
-/// The flags.
+/// The flags of a policy.
 #[derive(Clone, Debug, Args)]
 pub struct PolicyArgs {
-    /// What a workflow that failed half way blocks on its target, until a person clears the target.
+    /// The workflows that are blocked on a target after an execution failed half way, until a person clears the target.
     #[arg(long, env = "WFE_PREVIOUS_EXECUTION_FAILED_SCOPE", value_name = "SCOPE", default_value = "Target")]
     pub previous_execution_failed_scope: ScopeArg,
 
-    /// How many failures in a row before anything ran exhaust a target, until a person clears the target. 0: no number
-    /// of failures does.
+    /// How many failures in a row before anything ran exhaust a target, until a person clears the target. 0: failures
+    /// never exhaust it.
     #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub max_consecutive_failures: u32,
 
-    /// How long a target is left alone after a failure before anything ran (a Go duration). Each further failure in a
-    /// row doubles this time, the backoff.
+    /// The backoff of a target after a failure before anything ran (a Go duration). Each further failure in a row
+    /// doubles it.
     #[arg(long, env = "WFE_BASE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     pub base_cooldown_period: Duration,
 
-    /// The longest that the backoff of a target becomes; not less than base-cooldown-period.
+    /// The longest backoff of a target; not less than base-cooldown-period.
     #[arg(long, env = "WFE_MAX_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub max_cooldown_period: Duration,
 
-    /// How often the backoff doubles at the most, 0 to 33.
+    /// How often the backoff doubles at most, 0 to 33.
     #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4", value_parser = parse_number)]
     pub max_backoff_exponent: u32,
 
-    /// How much longer than its backoff a target is left alone at the most, as a share of the backoff from 0 to 1, so
-    /// that targets which failed together are not tried again together.
+    /// By how much a backoff is lengthened at most, as a share of it from 0 to 1. It spreads the next tries of targets
+    /// that failed together.
     #[arg(long, env = "WFE_BACKOFF_JITTER", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub backoff_jitter: Thousandths,
 
-    /// After how long without a failure before anything ran the count of such failures starts anew; not less than the
-    /// longest backoff with its jitter. 0: only after a success, or when a person clears the target.
+    /// The count of failures before anything ran returns to 0 after this time without such a failure. Not less than the
+    /// longest backoff with its jitter; 0: only a success or a clearance resets it.
     #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_or_off)]
     pub failure_quiet_period: Duration,
 
-    /// How long after a success the same workflow is not run again on the target. 0: no time.
+    /// How long after a success the same workflow is not run again on the target. 0: no cooldown.
     #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
     pub cooldown_period: Duration,
 
-    /// How many different targets must fail with the same fingerprint, before anything ran, for this to be a failure
-    /// that they share: a circuit opens, and schedules that failed with it wait. 2 to 1000; 0: no circuit opens.
+    /// How many different targets must fail with the same fingerprint to open a circuit; only failures before anything
+    /// ran count. Schedules that failed with it then wait. 2 to 1000; 0: no circuit opens.
     #[arg(long, env = "WFE_OUTAGE_TARGETS", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub outage_targets: u32,
 
-    /// Within which time targets must fail to share a failure, up to 1h.
+    /// The time within which targets must fail to share a failure, up to 1h.
     #[arg(long, env = "WFE_OUTAGE_WINDOW", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub outage_window: Duration,
 
-    /// Which share of the targets that finish within outage-window must only fail, for whatever reason, for triages to
-    /// wait, an hour at most, from 0 to 1. 0: no share does.
+    /// Triages wait, for an hour at most, while at least this share of the targets that finish within outage-window
+    /// only fails, for any reason. From 0 to 1; 0: triages do not wait for this.
     #[arg(long, env = "WFE_BREAKER_THRESHOLD", value_name = "SHARE", default_value = "0.5", value_parser = parse_share)]
     pub breaker_threshold: Thousandths,
 
-    /// How many different targets must finish within outage-window before breaker-threshold is compared, 2 to 10000.
+    /// How many different targets must finish within outage-window before breaker-threshold applies, 2 to 10000.
     #[arg(long, env = "WFE_BREAKER_MINIMUM", value_name = "NUMBER", default_value = "20", value_parser = parse_number)]
     pub breaker_minimum: u32,
 
-    /// How long after a triage of a schedule that keeps failing the next triage of it may begin.
+    /// The shortest time between the beginnings of two triages of one schedule.
     #[arg(long, env = "WFE_TRIAGE_COOLDOWN", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub triage_cooldown: Duration,
 
-    /// How many triages by a workflow may begin within an hour, of all schedules together, in turns of namespaces, up
+    /// How many triages by a workflow may begin within an hour, for all schedules together, in turns of namespaces, up
     /// to 1000. 0: no triage begins.
     #[arg(long, env = "WFE_TRIAGE_MAX_PER_HOUR", value_name = "NUMBER", default_value = "10", value_parser = parse_number)]
     pub triage_max_per_hour: u32,
 
-    /// Whether nothing new starts, on any target. Runs that have begun go on; undecided executions wait, and their
-    /// status says why.
+    /// Whether the operator starts nothing new, on any target. Runs that have begun go on. Undecided executions wait,
+    /// and their status says why.
     #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
     pub paused: bool,
 }
 
 impl PolicyArgs {
-    /// Replaces the values of a policy that have flags; its other values stay.
+    /// Replaces the values of a policy that have flags. The other values stay.
     pub(super) fn over(&self, rest: &Policy) -> Policy {
         Policy {
             previous_execution_failed_scope: match self.previous_execution_failed_scope {

@@ -14,7 +14,7 @@ fn flag(name: &str) -> Option<Arg> {
     command.find_subcommand("run")?.get_arguments().find(|flag| flag.get_long() == Some(name)).cloned()
 }
 
-/// Returns whether the operator starts with this value of a flag.
+/// Returns whether the operator starts with this value of the flag.
 fn takes(key: &str, value: &str) -> bool {
     let args = Flags::of_run([format!("--{key}={value}")]).args();
     args.is_ok_and(|args| args.policy().is_ok())
@@ -36,7 +36,7 @@ fn the_flag_of_each_row_takes_values_of_its_kind_and_no_others() {
     for row in TABLE {
         let number = |number: u64| number.to_string();
         let (good, bad) = match row.kind {
-            // Ten minutes contradict no default.
+            // Ten minutes are compatible with every default.
             Kind::Duration => (vec!["10m".to_owned()], vec!["0".to_owned(), "1".to_owned()]),
             Kind::DurationOrOff => (vec!["0".to_owned(), "10m".to_owned()], vec!["1".to_owned()]),
             Kind::Number { min, max } => {

@@ -72,7 +72,7 @@ fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
         let replayed = followed(name).1.seen().replayed;
         assert_eq!(replayed.is_some(), name.starts_with("pod-deleted"), "{name}: {replayed:?}");
     }
-    // The pods alone show it, and the TaskRuns alone show it.
+    // The pods alone are enough evidence, and so are the TaskRuns alone.
     let story = story("pod-deleted");
     for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
         let mut evidence = Evidence::default();
@@ -107,7 +107,8 @@ fn deleted(event: Event) -> Event {
     Event { is_deletion: true, ..event }
 }
 
-/// A failed pull: Tekton writes the same about a step that only waited, and about one that ran since the same second.
+/// A failed image pull. Tekton writes the same for a step that only waited, and for a step that has run since the same
+/// second.
 fn pull_failed() -> Event {
     let step = json!({"name": "run", "terminated": {"exitCode": 1, "startedAt": "2026-11-22T05:56:49Z"}});
     let condition = json!({"type": "Succeeded", "status": "False", "reason": "TaskRunImagePullFailed"});
@@ -142,7 +143,7 @@ fn an_invented_end_is_nothing_that_ran_only_where_the_pod_was_seen_to_wait_until
     let running = json!({"name": "step-run", "state": {"running": {"startedAt": "2026-11-22T05:56:49Z"}}});
     let ran = json!({"phase": "Running", "containerStatuses": [running]});
     assert_eq!(verdict_on(&[pod("p", &ran), pull_failed()]).reason(), "StepRunning");
-    // A container left `waiting`, and which container and how was not seen.
+    // A container was left `waiting`. The watch did not show which container, nor its state.
     for left in [
         json!({"phase": "Running"}),
         json!({"phase": "Failed"}),

@@ -18,10 +18,10 @@ fn a_value_is_replaced_where_it_stands_as_a_whole_token() {
         ("'s3cr3t' is no int", &[("TOKEN", "s3cr3t")][..], "'<TOKEN>' is no int"),
         ("s3cr3t", &[("TOKEN", "s3cr3t")], "<TOKEN>"),
         ("https://s3cr3t@x: s3cr3t-1_s3cr3t.", &[("TOKEN", "s3cr3t")], "https://<TOKEN>@x: <TOKEN>-1_<TOKEN>."),
-        // Words that people and conditions need are kept.
+        // Words that people and conditions need stay unchanged.
         ("\"step-fail\" exited with code 1", &[("FAILURE_MODE", "exit")], "\"step-fail\" exited with code 1"),
         ("reexit exits öexit exit7", &[("A", "exit")], "reexit exits öexit exit7"),
-        // A value that begins or ends with a non-letter needs no boundary there.
+        // A value that begins or ends with a non-letter needs no word boundary on that side.
         ("a=-p4ss- a-p4ss-b", &[("A", "-p4ss-")], "a=<A> a<A>b"),
         // The longest value is replaced first, whatever the order of the names.
         ("a secret word", &[("A", "secret"), ("B", "secret word")], "a <B>"),

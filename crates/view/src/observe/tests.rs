@@ -1,4 +1,4 @@
-//! Rule 0 finds nothing to say against what the builder of `wfe-api` makes, and takes every target that it writes.
+//! Rule 0 accepts everything that the builder of `wfe-api` makes, and every target that it writes.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn observed(execution: &WorkflowExecution) -> ExecutionRecord {
     observe_execution(&serde_json::from_value(object).unwrap(), "kubernaut-workflows").unwrap()
 }
 
-/// Parts of targets: most of them good, all of them near to it.
+/// Parts of targets: most of them valid, the others nearly valid.
 fn part() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z][-a-z0-9]{0,4}[a-z0-9]",
@@ -34,7 +34,7 @@ proptest! {
     ) {
         let parts: Vec<&str> = namespace.iter().chain([&kind, &name]).map(String::as_str).collect();
         let written = target_resource(namespace.as_deref(), &kind, &name);
-        // A slash in a part moves the others: then they are not read as what they were.
+        // A slash in a part would shift the parts after it, so the builder refuses it.
         if parts.iter().any(|part| part.contains('/')) {
             prop_assert!(written.is_err());
         } else {

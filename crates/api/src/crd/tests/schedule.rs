@@ -71,7 +71,7 @@ fn what_a_triage_runs_and_adjusts_has_the_limits_of_an_execution() {
 fn all_of_a_spec_may_change() {
     walk("spec", &spec(), &mut |path, node| {
         for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
-            // What allowAdjust lists in vain may stay listed.
+            // An entry of allowAdjust that has no effect may stay listed.
             let rule_ = rule["rule"].as_str().unwrap();
             let is_transition = rule_.contains("oldSelf");
             let may_be_one = rule_.contains("'interval' in");
@@ -165,7 +165,7 @@ fn kubectl_shows_these_columns_of_a_schedule() {
             ("Suspend", "boolean", ".spec.suspend", 0),
             ("Failures", "integer", ".status.failureCount", 0),
             ("Last", "date", ".status.lastRun.slot", 0),
-            // A column of type date shows <invalid> for a time that is still to come.
+            // A column of type date shows <invalid> for a time in the future.
             ("Next", "string", ".status.nextRunTime", 0),
             ("Why", "string", ".status.nextRunReason", 0),
             ("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status", 0),

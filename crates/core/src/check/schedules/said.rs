@@ -1,4 +1,4 @@
-//! What no status of a schedule may say (sections 12.1, 12.6 and 16.12).
+//! Checks what is written to the status of a schedule (sections 12.1, 12.6 and 16.12).
 
 use super::super::Check;
 use super::super::record::Record as Before;
@@ -14,7 +14,7 @@ use crate::schedule::{
 use crate::triage::{State, Triage};
 
 impl Check<'_> {
-    /// A write says something new, and nothing but what one row of the table writes.
+    /// Checks a write: it changes the status, and only by one row of the table.
     pub(super) fn records(&mut self, record: &Record) {
         let id = &record.schedule;
         let Some(it) = self.target.schedules.get(&id.uid) else {
@@ -29,7 +29,7 @@ impl Check<'_> {
             was.last_run.as_ref().is_some_and(|last| last.outcome.is_none()) && it.child_at(run.slot).is_none()
         });
         let vanished = vanished.map(|run| child_name(&id.name, run.slot));
-        // Nor is an analyst taken for gone that only a watch does not show.
+        // An analyst that only a watch does not show is not recorded as gone either.
         let analysed = was.triage.as_deref().is_some_and(|was| was.state == State::Analysing);
         let failed = is.triage.as_deref().filter(|now| analysed && now.state == State::Failed);
         let is_silent = |now: &&Triage| it.memory.heard.as_ref().is_none_or(|heard| heard.of != now.of);
@@ -82,7 +82,7 @@ impl Check<'_> {
         self.expect("12.6.0", same == *was, || format!("{} says more than that it cannot be used: {is:?}", it.id));
     }
 
-    /// A person has lifted what the triage of a schedule has done.
+    /// Returns whether a person has ended the pause or the adjustments of a triage.
     fn is_lifted(it: &Schedule) -> bool {
         it.status.triage.as_ref().is_some_and(|triage| {
             let stands = matches!(triage.state, State::Paused | State::Adjusted) || it.status.adjust.is_some();
@@ -105,7 +105,7 @@ impl Check<'_> {
 
     fn begins_anew(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, now) = (&it.status, secs(self.now));
-        // An open run whose slot lies ahead is forgotten: a child is named by its slot.
+        // An open run whose slot lies ahead is dropped, because the name of a child contains its slot.
         let last = was.last_run.as_ref().filter(|run| run.outcome.is_some() || secs(run.slot) <= now);
         let begins =
             is.planned_from.map(secs) == Some(now) && is.revision == Some(it.revision) && is.failure_count == 0;
@@ -119,7 +119,7 @@ impl Check<'_> {
             last.map(cut) == is.last_run && is.last_success == was.last_success && is.last_missed == was.last_missed;
         self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
         let anew_at = is.planned_from;
-        // Only an edit, or who may resume, undoes what a triage has done: not who may suspend.
+        // Only an edit, or a person who may resume, ends the effect of a triage. Permission to suspend is not enough.
         let edited = was.revision.map(Revision::parts).is_none_or(|(_, plan, template)| {
             let (_, new_plan, new_template) = it.revision.parts();
             plan != new_plan || template != new_template
@@ -139,8 +139,8 @@ impl Check<'_> {
         self.expect("12.6.1", is_undone, || format!("{} begins anew and is held", it.id));
     }
 
-    /// Only an edit of the template keeps the phase of an interval, and no other cron expression runs again what has
-    /// run.
+    /// Checks the phase when the plan begins anew. An interval keeps its phase only after an edit of the template. A
+    /// new cron expression runs no slot a second time.
     fn keeps_phase(&mut self, it: &Schedule, is: &ScheduleStatus, edited: bool) {
         let (was, now) = (&it.status, secs(self.now));
         let Ok(plan) = &it.plan else { return };
@@ -161,7 +161,7 @@ impl Check<'_> {
         self.expect("12.2", fits, || format!("{} counts from {:?}: {was:?}", it.id, is.phase));
     }
 
-    /// A run that the plan did not ask for moves no other.
+    /// Checks that a run which the plan did not ask for moves no other slot.
     fn moves_nothing(&mut self, it: &Schedule, is: &ScheduleStatus, slot: i128) {
         let (was, Ok(plan)) = (&it.status, &it.plan) else { return };
         let phase = is.phase.map(secs);
@@ -183,7 +183,8 @@ impl Check<'_> {
         self.expect("12.2", fits, || format!("{} counts from {phase:?} after {slot}: {was:?}", it.id));
     }
 
-    /// An outcome enters once, in the order of the slots, and the count is the fold.
+    /// Checks that each outcome is recorded once, in the order of the slots, and that the count follows from the
+    /// outcomes.
     fn says_outcome(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, id) = (&it.status, &it.id);
         if is.last_run == was.last_run {
@@ -254,13 +255,13 @@ impl Check<'_> {
         self.expect("12.1", fits, || format!("{id} missed {missed:?}"));
     }
 
-    /// What is next lies after all that is used, and is said only where something is.
+    /// Checks that the next slot lies after every used slot, and is written only if a run is planned.
     fn says_what_is_next(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let Some(next) = is.next else { return };
         let last = is.last_run.as_ref();
         let is_later = Some(next.at) > is.planned_from.max(last.map(|last| last.slot));
         let never = secs(next.at) >= secs(crate::Time::MAX_UTC);
-        // While it is due and its hold is not shown yet, what was next stays.
+        // A slot that is due stays in the status until its hold is shown.
         let is_new = it.status.next != is.next;
         self.expect("12.2", is_later || never || !is_new, || format!("{} says that {next:?} is next", it.id));
         let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
@@ -268,7 +269,7 @@ impl Check<'_> {
         self.expect("12.1", !nothing || !is_new, || format!("{} says {next:?}, and nothing is next", it.id));
     }
 
-    /// A hold is shown when its slot has been due for ten seconds, and one of a suspension at once.
+    /// Checks that a hold is shown once its slot has been due for ten seconds, and a suspension at once.
     fn says_held(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, id) = (&it.status, &it.id);
         let records = is.last_run != was.last_run;
@@ -306,7 +307,7 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Tells what would block a child at a time until a person or a recovery ends that.
+    /// Returns why a child at `time` would be skipped until a person or a recovery ends the block.
     fn would_hold(&self, it: &Schedule, time: Time) -> Option<&'static str> {
         let id =
             ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
@@ -317,6 +318,6 @@ impl Check<'_> {
     }
 }
 
-/// How many characters of what a condition says are read back. With more, a status is never what was written, and is
-/// written again.
+/// How many characters of a condition's message are read back. A longer message would never equal the status, and would
+/// be written again and again.
 const READ_BACK: usize = 1_024;

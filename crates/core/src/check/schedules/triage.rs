@@ -1,4 +1,4 @@
-//! What no triage may do (sections 13.2 to 13.4, 16.13 and 16.15).
+//! Checks the steps of a triage (sections 13.2 to 13.4, 16.13 and 16.15).
 
 use super::super::Check;
 use super::{secs, whole};
@@ -7,7 +7,7 @@ use crate::schedule::{ChildState, Outcome, Schedule, ScheduleStatus, child_name}
 use crate::triage::{Adjust, Analyst, AnalystRun, AnalystState, Field, State, Triage};
 
 impl Check<'_> {
-    /// A step is made where rows 0 to 4 have passed, for a schedule that fails.
+    /// Checks a step: rows 0 to 4 do not decide, and the schedule fails.
     pub(super) fn triages(&mut self, step: &TriageStep) {
         let id = &step.schedule;
         let Some(it) = self.target.schedules.get(&id.uid) else {
@@ -32,7 +32,7 @@ impl Check<'_> {
             }
             TriageDoes::Analyse(analyse) => {
                 let fits = current.is_some_and(|it| it.analyst == Analyst::Pipeline && it.run.is_none());
-                // That of an earlier triage stays for its time to live.
+                // The analyst of an earlier triage exists until its time to live is over.
                 let is_its_own = |run: &AnalystRun| *child_name(&id.name, run.of) == *step.of;
                 let is_first = fits && !it.analyst.as_deref().is_some_and(is_its_own);
                 let is_first = is_first && current.is_some_and(|it| it.of == step.of);
@@ -51,10 +51,10 @@ impl Check<'_> {
         }
     }
 
-    /// What forbids a triage to begin.
+    /// Checks that a triage may begin.
     fn may_begin(&mut self, it: &Schedule, of: &str) {
         let (status, policy, now) = (&it.status, self.policy.triage, secs(self.now));
-        // Later failures say nothing of when it was due.
+        // Only the failure that made the triage due shows when it was due; later failures do not.
         let due = status.last_run.as_ref().filter(|_| status.failure_count == it.triage.after);
         let open = due.and_then(|last| self.target.circuits.holding(last.fingerprint.as_ref(), self.now));
         let is_late = due.is_some_and(|last| secs(last.ended_at.unwrap_or(last.slot)) + 3600 <= now);
@@ -74,7 +74,7 @@ impl Check<'_> {
         demand(it.triage.analyst != Analyst::Pipeline || is_free, "too many have begun");
     }
 
-    /// A record changes by one step, and what a person wrote is replaced only where the schedule allows it.
+    /// Checks that a record changes by one step, and that only fields which the schedule allows are adjusted.
     pub(super) fn says_triage(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, id) = (&it.status, &it.id);
         if is.triage == was.triage {

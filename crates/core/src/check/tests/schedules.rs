@@ -1,4 +1,4 @@
-//! Decisions on schedules that were right, made wrong.
+//! Correct decisions on schedules, made wrong.
 
 use super::*;
 use crate::action::{Probe, Record};
@@ -10,7 +10,7 @@ use crate::schedule::{
 };
 use std::time::Duration;
 
-/// What the schedules fail with that a circuit holds.
+/// The failure of the schedules that a circuit holds.
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 
 fn fingerprint() -> Fingerprint {
@@ -42,7 +42,7 @@ fn change_child(decision: &mut Decision, change: fn(&mut i64, &mut Time, &mut Ti
     }
 }
 
-/// What somebody might get wrong of the making of children. The schedule is due at second 50.
+/// Mistakes in making children. The schedule is due at second 50.
 fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
     let with = |change: fn(&mut Schedule)| {
         let mut due = schedule("s");
@@ -51,7 +51,7 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         scheduled(target(vec![], vec![]), vec![due])
     };
     let due = || with(|_| {});
-    // What its last run failed with.
+    // The fingerprint of its last failure.
     let failed = || {
         with(|it| {
             let fingerprint = Some(fingerprint());
@@ -212,7 +212,7 @@ fn same() -> Action {
     })
 }
 
-/// Two successes of schedule `s`, the first of which may go as far as the target is concerned.
+/// Two successes of schedule `s`. `keep` is what the target needs of the first one.
 fn kept(keep: Keep) -> Target {
     let old = completed("p", "x", 1, -9000);
     let old = Execution { ttl: Some(Duration::ZERO), ..made_by("s", 20, keep, old) };

@@ -1,4 +1,4 @@
-//! What holds of the fold for any events, in any order of arrival.
+//! Properties of the fold for any events in any order of arrival.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ prop_compose! {
     }
 }
 
-/// Events of different executions: what is said twice of one execution is the same event, which arrives twice.
+/// Generates events of different executions. Two events of one execution are the same event, which arrives twice.
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(any_event(), 0..80).prop_map(|events| {
         let named = |(n, event): (usize, Event)| Event { uid: Uid::new(&n.to_string()), ..event };
@@ -101,7 +101,7 @@ fn what_comes_late_is_folded_anew_and_what_is_older_than_the_window_changes_noth
     for second in 0..1_000 {
         assert_eq!(fold.take([succeeds(second, 1, 0)]), Taken::Yes);
         let _ = fold.seen(at(second));
-        // A second late, as with a watch that delivers the ends of several targets.
+        // An event a second late, as from a watch that delivers the ends of several targets.
         assert_eq!(fold.take([succeeds(second - 1, 2, 0)]), Taken::Yes);
     }
     assert_eq!(fold.take([pulls(990, 3)]), Taken::Yes);
@@ -117,7 +117,7 @@ fn what_is_kept_of_a_flood_is_limited() {
     let flood = (0..count).flat_map(|n| {
         let second = i64::try_from(n / 200).unwrap();
         let schedule = |event: Event| child(n, Event { uid: Uid::new(&format!("{n:08}")), ..event });
-        // Five targets agree on each fingerprint, and then one on each of many.
+        // In the first half, five targets share each fingerprint. In the second half, each fingerprint has one target.
         let workflow = if n < count / 2 { n / 5 } else { n };
         [schedule(ended(second, n, 0, before(set_up(&workflow.to_string()))))]
     });

@@ -1,4 +1,4 @@
-//! Whose turn it is to probe.
+//! Which schedule has the turn to probe.
 
 use super::super::turn::{Asks, GRANTED_FOR, Turns};
 use super::*;
@@ -16,7 +16,7 @@ fn asks(failures: u32) -> Asks {
     Asks { circuit: pull(), failures }
 }
 
-/// Returns whose turn it is at a second, when the namespaces have made so many probes.
+/// Returns the schedule that has the turn at a second. `probes` are the probes that each namespace has made.
 fn turn(turns: &mut Turns, probes: &[(&str, u32)], second: i64) -> Option<Uid> {
     let mut circuit = fold(outage()).seen(at(10)).open.remove(0);
     circuit.probes = Arc::new(probes.iter().map(|(namespace, count)| ((*namespace).into(), *count)).collect());
@@ -36,7 +36,7 @@ fn the_namespace_that_has_probed_least_goes_first_and_in_it_who_has_failed_least
     assert_eq!(turn(&mut turns, &[("victim", 1)], 10), Some(uid(40)));
     assert_eq!(turn(&mut turns, &[("crowd", 1)], 10), Some(uid(50)));
     assert_eq!(turn(&mut turns, &[("crowd", 1), ("victim", 1)], 10), Some(uid(40)));
-    // It fails as the others have, and by then any of these has the turn.
+    // Schedule 40 now has the most failures, and one of the others gets the turn.
     turns.wait(&id("crowd", 40), asks(4));
     let drawn = turn(&mut turns, &[("crowd", 1), ("victim", 2)], 10).unwrap();
     assert!(drawn != uid(40) && drawn != uid(50), "{drawn}");
@@ -52,13 +52,13 @@ fn who_makes_its_child_keeps_the_turn_for_a_while() {
     turns.make(&id("ops", 1), asks(1), at(100));
     (2..40).for_each(|n| turns.wait(&id("ops", n), asks(0)));
     assert_eq!(turn(&mut turns, &[], 101), Some(uid(1)));
-    // Decided again, it does not get more time.
+    // A second decision gives it no more time.
     turns.make(&id("ops", 1), asks(1), at(120));
     let over = 100 + i64::try_from(GRANTED_FOR.as_secs()).unwrap();
     assert_eq!(turn(&mut turns, &[], over - 1), Some(uid(1)));
     let second = turn(&mut turns, &[], over).unwrap();
     assert_ne!(second, uid(1));
-    // It waits again, and lets the others go first until a probe is made.
+    // It waits again. The others go first until a probe is made.
     turns.wait(&id("ops", 1), asks(1));
     (2..40).map(uid).filter(|it| *it != second).for_each(|it| turns.leave(&it));
     assert_eq!(turn(&mut turns, &[], over + 1), Some(second.clone()));

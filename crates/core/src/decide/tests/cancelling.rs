@@ -6,7 +6,7 @@ use crate::decide::cancelling::AGAIN;
 use crate::execution::Execution;
 use crate::run::Run;
 
-/// A run that is to stop since second 100.
+/// A run with a request to stop since second 100.
 fn stops() -> Run {
     to_stop(run(1, "a", Progress::Released), 100)
 }

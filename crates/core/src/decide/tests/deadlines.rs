@@ -1,4 +1,4 @@
-//! Deadlines of our own, retention.
+//! The operator's own deadlines, and retention.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::run::{Run, Stays};
 use crate::tries::Trouble;
 use crate::trouble::{OwnCause, OwnTrouble};
 
-/// Long after the commit, which was at second 0.
+/// The second of a release long after the commit, which was at second 0.
 const RELEASED: i64 = 10_000;
 
-/// Released long after the commit: the operator was away in between.
+/// A run that was released long after the commit, because the operator was away in between.
 fn released() -> Run {
     Run { released_at: Some(at(RELEASED)), ..run(1, "a", Progress::Released) }
 }
@@ -55,7 +55,7 @@ fn a_run_that_waited_long_for_its_release_is_released_and_not_cancelled() {
     assert_eq!(decided.actions, [releases("r1")]);
 }
 
-/// A committed execution whose run is tried to be released since a second.
+/// A committed execution. The operator has tried to release its run since a second.
 fn refused(first_try: Option<i64>, trouble: Option<Trouble>) -> Target {
     let mut pending = Run { released_at: None, ..run(1, "a", Progress::Pending) };
     pending.memory.release_tried = first_try.map(at);
@@ -154,7 +154,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
     }
 }
 
-/// One that is tried since a second, and another one that asks too.
+/// An execution whose create has been tried since a second, and a rival.
 fn tried(first_try: i64, trouble: Trouble) -> Target {
     let mut trying = undecided("a");
     trying.remember().first_try = Some(at(first_try));
@@ -232,7 +232,7 @@ fn a_finished_run_is_deleted_when_it_has_expired_and_nothing_needs_it() {
     let orphan = target(vec![], vec![run(1, "a", done(false))]);
     assert_eq!(decide(&orphan, &Policy::default(), expired).actions, [deleted("r1", Unneeded::Expired, Some("a"))]);
 
-    // The run of a schedule's child goes with the child, but for a minute.
+    // The run of a schedule's child is deleted with the child, a minute after its end at the earliest.
     let child_run = || Run { stays: Stays::WithItsExecution, ..run(1, "a", done(false)) };
     let history = target(vec![failed("a")], vec![child_run()]);
     assert_eq!(decide(&history, &Policy::default(), at(50)).wake, Some(expired), "the child is there");

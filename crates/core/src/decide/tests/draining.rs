@@ -1,5 +1,4 @@
-//! Draining.
-
+//! An execution whose run has ended while tasks or pods of the run still stop.
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is found of a run that failed, and how long it is looked for.
+//! The examination of a failed run, and how long it is repeated.
 
 use super::*;
 use crate::awaiting::Awaiting;
@@ -48,7 +48,7 @@ fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
     assert_eq!(failure(&decided(proven)).started, Started::Started(proof()), "no look can change it");
 }
 
-/// What the status is made to say that an execution waits for.
+/// Returns what the execution waits for by its new status.
 fn awaits(decision: &Decision) -> Option<(String, String)> {
     decision.actions.iter().find_map(|action| match action {
         Action::Write(Write { says: Says::Progress { shown, .. }, .. }) => {
@@ -250,7 +250,7 @@ fn a_run_that_was_deleted_before_it_was_released_never_started() {
         assert_eq!((&failure.started, failure.was_execution_failure()), (&never(), false), "{case}");
         assert_eq!(failure.charge.consecutive_failures, 1, "{case}: it counts, and blocks nobody");
     }
-    // Every sign that something ran is believed.
+    // Any proof that something ran is accepted.
     let shown = |mut execution: Execution| {
         execution.run_shown.proof = Some(Box::new(proof()));
         execution

@@ -1,10 +1,10 @@
-//! Executions that are over are removed when their time has come, but for those on which something rests.
+//! Finished executions are removed after their time to live, unless the target still needs them.
 
 use super::*;
 use crate::execution::Recorded;
 use crate::testing::generate::{NOW, any_history, any_policy};
 
-/// With a time to live of 30 seconds.
+/// An execution with a time to live of 30 seconds.
 fn expiring(execution: Execution) -> Execution {
     Execution { ttl: Some(Duration::from_secs(30)), ..execution }
 }
@@ -13,7 +13,7 @@ fn success(uid: &str, number: u64, at_second: i64) -> Execution {
     expiring(completed(uid, "w", number, at_second))
 }
 
-/// A person cancelled it before anything ran.
+/// An execution that a person cancelled before anything ran.
 fn uncounted(uid: &str, number: Option<u64>, at_second: i64) -> Execution {
     let mut execution = expiring(stalled(uid, "w", 0, at_second, at_second));
     execution.run_sequence = number;
@@ -27,7 +27,7 @@ fn skipped(uid: &str, at_second: i64) -> Execution {
     expiring(execution(uid, ExecutionState::Skipped { completed_at: Some(at(at_second)) }))
 }
 
-/// Returns the executions that are removed at this second, and the next wake-up.
+/// Returns the executions that are removed at a second, and the next wake-up.
 fn removed_at(second: i64, executions: Vec<Execution>) -> (Vec<String>, Option<Time>) {
     removed(&target(executions, vec![]), &Policy::default(), at(second))
 }
@@ -179,7 +179,7 @@ fn completed_undated(uid: &str) -> Execution {
     past(uid, "w", 1, ExecutionState::Completed { started_at: None, completed_at: None })
 }
 
-/// Their statuses say who blocks, so that nothing else is to be written.
+/// Writes the blocks into the statuses: no other write is then due.
 fn shown(mut executions: Vec<Execution>) -> Vec<Execution> {
     let decided = decide(&target(executions.clone(), vec![]), &Policy::default(), at(100_000));
     for action in decided.actions {
@@ -211,7 +211,7 @@ fn an_execution_with_an_unfinished_run_or_pod_is_not_removed() {
     let both = || vec![success("old", 1, 0), success("new", 2, 10)];
     let released = target(both(), vec![run(1, "old", Progress::Released)]);
     let mut drains = left(target(both(), vec![]), pod("old"));
-    // The warning is an action too, and nothing is removed beside another action.
+    // The warning is an action too, and nothing is removed together with another action.
     drains.memory.drain_warned = true;
     for (what, view) in [("run", released), ("pod", drains)] {
         let decision = decide(&view, &Policy::default(), at(100_000));

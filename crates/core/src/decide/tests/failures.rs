@@ -57,7 +57,7 @@ fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_cause
     }
 }
 
-/// But for what a schedule made: that never counts for its target, and always for the schedule.
+/// A failure of a schedule's child is never shared: it always counts for the schedule and never for the target.
 #[test]
 fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
     let late = || execution("a", ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) });

@@ -1,4 +1,4 @@
-//! What a person has set counts while its policies are in force (section 17, ADR 13).
+//! Clearances and cancellations count while their policies are in force (section 17, ADR 13).
 
 use super::*;
 use crate::guard::{Guard, WordKind};
@@ -7,7 +7,8 @@ fn guarded(guard: Guard, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     Target { guard, ..target(executions, runs) }
 }
 
-/// It broke half way, its status says that it blocks, and somebody has cleared it. The status says this of the policy.
+/// An execution that failed half way, blocks by its status, and was cleared. `said` is what the status reports about
+/// the policy.
 fn set(said: Option<bool>) -> Execution {
     let blocks = Execution { blocked_shown: Some("PreviousExecutionFailed".into()), ..broke("b", "w", 1, 0) };
     cleared_unguarded(blocks, said)
@@ -28,7 +29,7 @@ fn a_clearance_counts_while_its_policies_are_in_force() {
         vec![written("b", vec![], Says::Cleared { clearance, effective: true })]
     };
     let unguarded = || vec![says("b", WordKind::Clearance, false)];
-    // What the status says, what is known, and what is done.
+    // Each row: what the status reports, what is known about the policies, and the actions.
     let table = [
         (None, Guard::InForce, clears(None)),
         (None, Guard::Recorded, clears(None)),
@@ -53,7 +54,7 @@ fn an_execution_waits_while_it_is_not_known_whether_a_clearance_counts() {
     let open = with(Guard::Unknown, None, vec![]);
     assert_eq!(actions(&open), []);
     assert_eq!(waiting(&open), vec![("a".to_owned(), Waiting::Guard)]);
-    // The same holds while the execution has a pending run, which is kept.
+    // An execution with a pending run waits too, and keeps the run.
     assert_eq!(actions(&with(Guard::Unknown, None, vec![run(2, "a", Progress::Pending)])), []);
     let counts = actions(&with(Guard::InForce, Some(false), vec![]));
     assert!(counts.contains(&create("a", 2)), "{counts:?}");
@@ -95,7 +96,7 @@ fn a_cancellation_before_the_start_is_answered_before_anything_begins() {
         let found = actions(&with(guard, said));
         let failure = only_failure(&found);
         assert!(failure.cancelled, "{guard:?}, {said:?}: {found:?}");
-        // The name is what its author wrote: the failure says so for ever.
+        // No policy has checked the name of the author. The failure keeps a note of it.
         assert_eq!(failure.message.contains("no admission policy has checked"), said.is_some(), "{}", failure.message);
     }
     assert_eq!(actions(&with(Guard::Unknown, None)), []);

@@ -5,7 +5,7 @@ use crate::ending::Charge;
 use crate::execution::Recorded;
 use crate::run::Run;
 
-/// A history for each of rules 2 to 5, that forbids workflow `wf` at second 50.
+/// A history for each of rules 2, 4 and 5. Each forbids workflow `wf` at second 50.
 fn forbidding() -> [Execution; 3] {
     [broke("p", "other", 1, 49), stalled("p", "other", 1, 49, 109), completed("p", "wf", 1, 49)]
 }

@@ -1,11 +1,11 @@
-//! Runs that are deleted while they run, and that a finalizer holds.
+//! Runs that are deleted while they run, and are held by a finalizer.
 
 use super::*;
 use crate::evidence::{Doubt, Started};
 use crate::execution::Execution;
 use crate::run::{Run, StopRequest};
 
-/// A run that is being deleted since second 100, and of which nothing was seen since another.
+/// A run that has been deleted since second 100. Nothing of it has been seen since `bare_since`.
 fn leaves(bare_since: Option<i64>) -> Run {
     let stop = StopRequest {
         since: Some(at(100)),

@@ -1,4 +1,4 @@
-//! Leftovers and orphans.
+//! Leftovers, and runs whose owner is gone.
 
 use super::*;
 use crate::run::Run;
@@ -16,7 +16,7 @@ fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
 #[test]
 fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
     let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Pending)];
-    // Not yet deleted: an operator that does not know the first may be committing to the second.
+    // The second run is not deleted yet: an operator that does not know the first may be committing to the second.
     assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), [committed("a", "r1", 1, &[])]);
     let expected = [releases("r1"), deleted("r2", Unneeded::Leftover, None)];
     assert_eq!(actions(&target(vec![running("a", "r1")], runs)), expected);
@@ -72,7 +72,7 @@ fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
     }
 }
 
-/// A run whose deletion has begun, and that somebody's finalizer holds.
+/// A run whose deletion has begun, and that a finalizer holds.
 fn held(run: Run) -> Run {
     Run { deleting: true, ..run }
 }
@@ -83,13 +83,13 @@ fn a_run_that_is_being_deleted_is_deleted_once_and_holds_nobody() {
     let finished = target(vec![failed("a"), undecided("b")], vec![held(run(1, "a", done(true)))]);
     let decided = decide(&finished, &Policy::default(), at(50 + old));
     assert_eq!(decided.actions, [create("b", 2)]);
-    // Withdrawn: neither its own execution nor a rival waits until it has gone.
+    // After a withdrawal, neither the execution nor a rival waits until the run is gone.
     let gave_up = Execution { run_sequence: Some(1), ..undecided("a") };
     let withdrawn = target(vec![gave_up.clone()], vec![held(run(1, "a", Progress::Pending))]);
     assert_eq!((actions(&withdrawn), waiting(&withdrawn)), (vec![create("a", 2)], vec![]));
     let rival = target(vec![undecided("b")], vec![held(run(1, "a", Progress::Pending))]);
     assert_eq!(actions(&rival), [create("b", 2)]);
-    // One that was released may run on: it holds the target until it is done or gone, or nothing of it is left.
+    // A released run may still run. It holds the target until it is done or gone, or nothing of it is left.
     let released = || target(vec![running("a", "r1"), undecided("b")], vec![held(run(1, "a", Progress::Released))]);
     let is_skipped = |view: &Target| actions(view).iter().any(|action| matches!(action, Action::Skip { .. }));
     assert!(is_skipped(&left(released(), pod("a"))));

@@ -1,4 +1,4 @@
-//! The look: what came before, and what may be lost.
+//! The look: earlier runs, and lost answers.
 
 use super::*;
 
@@ -6,13 +6,13 @@ use super::*;
 fn at_the_look_a_run_withdraws_before_an_earlier_one() {
     for earlier in [Progress::Pending, Progress::Released] {
         let mut first = run(1, "x", earlier);
-        // Another operator's execution, in a namespace that is not watched.
+        // The execution belongs to another operator, in a namespace that is not watched.
         first.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
         let target = target(vec![undecided("a")], vec![first, run(2, "a", Progress::Pending)]);
         let decided = actions(&target);
         let is_pending = target.runs[&Uid::new("r1")].is_pending();
         match &decided[..] {
-            // It may be withdrawn too: who goes then is decided anew.
+            // The earlier run may be withdrawn too. The winner is then decided again.
             [Action::Write(Write { execution, says: Says::GaveUp { number: 2 }, .. })] if is_pending => {
                 assert_eq!(*execution, id("a"));
             }

@@ -1,4 +1,4 @@
-//! What is written of a run while it goes on.
+//! Status writes while a run goes on.
 
 use super::*;
 use crate::awaiting::Awaiting;
@@ -62,7 +62,7 @@ fn a_proof_stays_where_it_is_not_seen_any_more() {
     assert_eq!((late.actions.len(), late.wake.take()), (0, Some(at(30 * 60 + 60))), "it has started, says the status");
 }
 
-/// A run of which nothing has started, released at second 100; what it waits for.
+/// A run that was released at second 100 and of which nothing has started. `wait` is what it waits for.
 fn waits(wait: Option<Wait>) -> Run {
     let seen = Seen { waits: wait, ..Seen::default() };
     Run {
@@ -72,7 +72,7 @@ fn waits(wait: Option<Wait>) -> Run {
     }
 }
 
-/// What the status is made to say that the execution waits for.
+/// Returns what the execution waits for by its new status.
 fn awaited(decision: &Decision) -> Option<(String, Option<Wait>)> {
     decision.actions.iter().find_map(|action| match action {
         Action::Write(Write { says: Says::Progress { shown, wait, .. }, .. }) => {
@@ -90,7 +90,7 @@ fn waits_at(owner: &Execution, run: &Run, second: i64) -> Decision {
     decision
 }
 
-/// It was written at a second that the run waits for this.
+/// Records in the status, at a second, that the run waits for this.
 fn says_that_it_waits(owner: &mut Execution, wait: Wait, second: i64) {
     let awaiting = Awaiting::Starting { wait, until: at(100) + Policy::default().start_deadline };
     owner.run_shown.awaits = Some(Box::new(awaiting.shown(None)));

@@ -1,4 +1,4 @@
-//! Properties of any view whatsoever. What no decision may do is told by `check`, and tested there.
+//! Properties of any view. `check` tests what no decision may do.
 
 use super::*;
 use crate::action::{Probe, Record};
@@ -14,11 +14,10 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
-/// What is answered of a schedule: which row decided, in which words, whether time ends its slot, and what it is to
-/// circuits.
+/// The answer for a schedule: the row that decided, its words, whether time ends its slot, and its part in circuits.
 type Scheduled = (&'static str, String, Option<bool>, Probe);
 
-/// A decision without the times that it is made of: what is answered, and not when.
+/// Returns a decision without times: what is decided, not when.
 fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     let mut decision = decide(target, policy, now);
     for action in &mut decision.actions {
@@ -31,7 +30,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             }
             Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
-                // As is whether a circuit was open then.
+                // Whether a circuit was open also depends on the time.
                 (failure.charge, failure.shared_outage) = (Charge::default(), false);
                 if let Some(end) = failure.tried.as_mut().and_then(|tried| tried.end.as_mut()) {
                     end.completed_at = at(0);
@@ -54,11 +53,11 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             _ => {}
         }
     }
-    // Told beside a write, with what is known of the hint then.
+    // It is reported with a write, and depends on what is known of the hint at that time.
     decision.actions.retain(|action| !matches!(action, Action::Tell(Tell::HintIgnored { .. })));
     let scheduled = decision.schedules.iter().map(|(_, judgement)| {
         let (row, because) = judgement.asked.last().unwrap();
-        // The rows before these do not ask what is next.
+        // The rows before row 6 do not compute the next slot.
         let ends = judgement.next.filter(|next| *row >= "6" && next.until.is_some());
         let ends = ends.map(|next| next.planned.why == PlannedBy::Again);
         (*row, because.to_string(), ends, judgement.probe.clone())
@@ -83,8 +82,8 @@ proptest! {
         share in 0.0..1.0_f64,
     ) {
             let before = answer(&target, &policy, at(NOW));
-            // A schedule that makes a child is decided on again when the child exists, whatever has elapsed by then; a
-            // wrong clock's time becomes right when it comes; and a triage that begins records its time.
+            // Three rows are left out. A schedule that makes a child is decided again when the child exists, whatever
+            // time has passed. A time of a wrong clock becomes right later. A triage that begins records its time.
             if before.4.iter().any(|(row, ..)| ["1 plan", "4 triage", "10 otherwise"].contains(row)) {
                 return Ok(());
             }
@@ -152,7 +151,7 @@ proptest! {
                     prop_assert_eq!((judgement.rule(), &judgement.verdict), (OTHERWISE, &Verdict::Run));
                 }
             }
-            // What the status, the event and the log say of a skip is the line of the rule that decided.
+            // The status, the event and the log line of a skip have the words of the rule that decided.
             for action in &decision.actions {
                 if let Action::Skip { skipped, skip, .. } = action
                     && skipped.iter().any(|(id, _)| id == execution)

@@ -1,5 +1,4 @@
-//! Rivals.
-
+//! Executions that ask for a turn on one target at the same time.
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Schedules: the table of section 12.6, row by row, what each row writes, and what counts.
+//! Schedules: the table of section 12.6 row by row, the write of each row, and which outcomes count.
 
 mod anew;
 mod circuits;
@@ -16,17 +16,17 @@ use crate::schedule::{
     Schedule, ScheduleStatus, Wish, child_name,
 };
 
-/// Decides on a schedule whose target has nothing else.
+/// Decides on a schedule without anything else on its target.
 fn decided(schedule: &Schedule, second: i64) -> Decision {
     decide(&scheduled(Target::default(), vec![schedule.clone()]), &Policy::default(), at(second))
 }
 
-/// The row that decided on the first schedule.
+/// Returns the row that decided on the first schedule.
 fn row(decision: &Decision) -> &'static str {
     decision.schedules.first().and_then(|(_, judgement)| judgement.asked.last()).map_or("none", |(row, _)| *row)
 }
 
-/// Returns the one write of a decision, and fails if there is any other.
+/// Returns the one write of a decision, and fails if there is another action.
 fn only_record(decision: &Decision) -> &Record {
     match &decision.actions[..] {
         [Action::Record(record)] => record,
@@ -34,12 +34,12 @@ fn only_record(decision: &Decision) -> &Record {
     }
 }
 
-/// What the status of a schedule is to say.
+/// Returns the status that a decision writes to a schedule.
 fn said(schedule: &Schedule, second: i64) -> ScheduleStatus {
     (*only_record(&decided(schedule, second)).status).clone()
 }
 
-/// The child that is all that is asked for.
+/// The action that makes a child.
 fn made(slot: i64, start_before: i64) -> Action {
     Action::CreateChild {
         schedule: schedule_id("s"),
@@ -50,7 +50,7 @@ fn made(slot: i64, start_before: i64) -> Action {
     }
 }
 
-/// A schedule at rest, changed.
+/// A changed copy of a schedule at rest.
 fn with(change: impl FnOnce(&mut Schedule)) -> Schedule {
     let mut schedule = schedule("s");
     change(&mut schedule);
@@ -61,7 +61,7 @@ fn plan(schedule: &mut Schedule) -> &mut Plan {
     schedule.plan.as_mut().unwrap()
 }
 
-/// Its last child is at work, and its status says so.
+/// A schedule whose last child is at work, also by its status.
 fn at_work(slot: i64) -> Schedule {
     with(|it| {
         it.status.last_run = Some(last_run(slot, None));

@@ -1,4 +1,4 @@
-//! The four steps, each resumed from what is there.
+//! The four steps. Each is resumed from the objects that exist.
 
 use super::*;
 

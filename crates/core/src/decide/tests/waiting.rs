@@ -1,9 +1,9 @@
-//! Cancellation, startBefore, pause, and what the status says of waiting.
+//! Cancellation, startBefore, pause, and the condition `Waiting`.
 
 use super::*;
 use crate::execution::WaitingShown;
 
-/// What a status says of waiting, with the seconds that its run was tried.
+/// The condition `Waiting` of a status, with the seconds for which its run was tried.
 fn shows(reason: &str, tried: u64) -> WaitingShown {
     WaitingShown { reason: reason.into(), tried: Duration::from_secs(tried) }
 }

@@ -1,5 +1,5 @@
-//! What if a rule were dropped, stood in its neighbour's place, or looked at the clock a second early or late? And what
-//! if the rules were blind to something that they read? Some row of the tables must then fail.
+//! Mutants of the rules: a rule is dropped, takes its neighbour's place, or reads the clock a second early or late. Or
+//! the rules do not see something that they read. Some row of the tables must then fail.
 
 use super::*;
 use crate::policy::Scope;
@@ -41,7 +41,7 @@ fn a_rule_that_is_a_second_early_or_late_is_noticed() {
     }
 }
 
-/// What a row would be to rules that do not see something.
+/// Hides something in a row from the rules.
 type Blindness = fn(&mut Row);
 
 const BLINDNESSES: &[(&str, Blindness)] = &[

@@ -1,4 +1,4 @@
-//! Where two neighbours match, the first decides.
+//! If two neighbouring rules match, the first decides.
 
 use super::*;
 use crate::execution::Recorded;

@@ -1,4 +1,4 @@
-//! Rule 2 with its scopes, recoveries and clearances; rules 3 to 5 where clearances meet them (section 6).
+//! Rule 2 with its scopes, recoveries and clearances, and rules 3 to 5 with clearances (section 6).
 
 use super::*;
 use crate::execution::Recorded::{Effective, Ineffective, Not};
@@ -13,7 +13,7 @@ fn failures() -> Vec<Execution> {
     (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, -600, -500)).collect()
 }
 
-/// Five failures, the last of which still makes the next one wait; that one is cleared.
+/// Five failures. The last one makes the next execution wait, and is cleared.
 fn exhausted_and(recorded: crate::execution::Recorded) -> Vec<Execution> {
     let mut past = failures();
     past[4] = cleared(stalled("f5", "w", 5, -1, 599), recorded);
@@ -81,7 +81,7 @@ fn recovery() -> Vec<Row> {
     ]
 }
 
-/// A failure that was cleared, and what its status says of the policy.
+/// A failure that was cleared. `counts` is what its status reports about the policy.
 fn said(counts: Option<bool>) -> Vec<Execution> {
     vec![cleared_unguarded(broke("b", "w", 1, 0), counts)]
 }

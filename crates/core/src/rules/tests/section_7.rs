@@ -1,4 +1,4 @@
-//! The order of the history, the counter's edges, and statuses that are odd (sections 6 and 7).
+//! The order of the history, the limits of the counter, and odd statuses (sections 6 and 7).
 
 use super::*;
 use crate::execution::FailedState;
@@ -20,7 +20,7 @@ fn too_late(second: i64) -> Execution {
     unnumbered(past("late", "w", 0, ExecutionState::Failed(late)))
 }
 
-/// A person cancelled it before anything ran.
+/// An execution that a person cancelled before anything ran.
 fn cancelled(number: u64, second: i64) -> Execution {
     let state = FailedState { cancelled: true, ..failure(false, second, None) };
     past(&format!("c{number}"), "w", number, ExecutionState::Failed(state))
@@ -65,7 +65,7 @@ fn quiet() -> Vec<Row> {
     rows.into_iter().map(|row| row.policy(quiet_period)).collect()
 }
 
-/// Failures before anything ran at second 0, some of them shared with others: the next one waits for all of them.
+/// Failures before anything ran, at second 0, `shared` of them shared. The next execution waits for all of them.
 fn in_a_row(own: u64, shared: u64) -> Vec<Execution> {
     let one = |number: u64| {
         let state = FailedState { shared_outage: number > own, ..failure(false, 0, None) };

@@ -3,8 +3,8 @@
 use super::*;
 use crate::history::Weight;
 
-/// Failures in a row before anything ran, of different workflows, the last one at second 0; `next` is when it lets the
-/// next one run.
+/// Failures in a row before anything ran, of different workflows, the last one at second 0. `next` is its
+/// `nextAllowedExecution`.
 fn failures(count: u32, next: i64) -> Vec<Execution> {
     (1..=count)
         .map(|n| {

@@ -1,4 +1,4 @@
-//! The words: what a person is told, with the names and numbers that it rests on.
+//! The messages for people, with their names and numbers.
 
 use super::*;
 

@@ -16,7 +16,7 @@ fn cron(expression: &str, zone: &str) -> Cron {
     Cron::parse(expression, zone).unwrap()
 }
 
-/// All slots from one moment up to another, without the latter.
+/// Returns all slots from one time up to, but not including, another.
 fn slots(cron: &Cron, from: &str, to: &str) -> Vec<String> {
     let before = utc(from) - chrono::TimeDelta::seconds(1);
     std::iter::successors(cron.first_after(before), |slot| cron.first_after(*slot))
@@ -43,10 +43,10 @@ fn berlin_moves_its_clock() {
         ("59 1 * * *", FORWARD, &["2026-03-29 00:59"]),
         ("30 2,3 * * *", FORWARD, &["2026-03-29 01:00", "2026-03-29 01:30"]),
         ("59 1 * * *", BACK, &["2026-10-24 23:59"]),
-        // A list is not a wildcard.
+        // A list counts as the clock on the wall: only a wildcard means real time.
         ("30 2,14 * * *", FORWARD, &["2026-03-29 01:00", "2026-03-29 12:30"]),
         ("30 2,14 * * *", BACK, &["2026-10-25 00:30", "2026-10-25 13:30"]),
-        // Real time: the hours of a step that begins with a wildcard.
+        // A step that begins with a wildcard counts in real time.
         ("30 */14 * * *", FORWARD, &["2026-03-28 23:30", "2026-03-29 12:30"]),
         ("30 */2 * * *", ("2026-03-29 00:00", "2026-03-29 03:00"), &["2026-03-29 02:30"]),
         (
@@ -68,7 +68,7 @@ fn berlin_moves_its_clock() {
         ("0 * * * *", BACK, 25),
         ("* * * * *", FORWARD, 23 * 60),
         ("* * * * *", BACK, 25 * 60),
-        // The minutes of the gap and 03:00 are one slot; of a repeated hour only the first pass counts.
+        // All minutes of the gap and 03:00 are one slot. In a repeated hour only the first pass counts.
         ("* 0-23 * * *", FORWARD, 23 * 60),
         ("* 0-23 * * *", BACK, 24 * 60),
     ] {
@@ -79,7 +79,7 @@ fn berlin_moves_its_clock() {
 #[test]
 fn odd_zones_move_their_clocks() {
     for (expression, zone, from, to, expected) in [
-        // By 30 minutes: 02:00 to 02:30 is missing in October, 01:30 to 02:00 happens twice in April.
+        // The clock moves by 30 minutes: 02:00 to 02:30 is missing in October, 01:30 to 02:00 is repeated in April.
         ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03 14:00", "2026-10-04 13:00", &["2026-10-03 15:30"][..]),
         (
             "*/15 2 * * *",
@@ -103,9 +103,9 @@ fn odd_zones_move_their_clocks() {
             "2026-04-04 16:30",
             &["2026-04-04 14:45", "2026-04-04 15:15", "2026-04-04 16:15"],
         ),
-        // By two hours.
+        // The clock moves by two hours.
         ("30 2 * * *", "Antarctica/Troll", "2026-03-29 00:00", "2026-03-30 00:00", &["2026-03-29 01:00"]),
-        // At midnight: the day begins at 01:00, and in April its last hour happens twice.
+        // The clock moves at midnight: the day begins at 01:00, and in April its last hour is repeated.
         ("0 0 * * *", "America/Santiago", "2026-09-05 12:00", "2026-09-06 12:00", &["2026-09-06 04:00"]),
         ("30 23 * * *", "America/Santiago", "2026-04-04 12:00", "2026-04-05 12:00", &["2026-04-05 02:30"]),
         (
@@ -115,7 +115,7 @@ fn odd_zones_move_their_clocks() {
             "2026-09-07 12:00",
             &["2026-09-05 04:00", "2026-09-07 03:00"],
         ),
-        // By a day: there was no 30 December 2011 in Samoa, and no 31 December 1994 on Kiritimati.
+        // The clock moves by a day: Samoa had no 30 December 2011, and Kiritimati no 31 December 1994.
         (
             "0 9 30 12 *",
             "Pacific/Apia",
@@ -144,7 +144,7 @@ fn odd_zones_move_their_clocks() {
             "1996-01-01 00:00",
             &["1994-12-31 10:00", "1995-12-30 19:00"],
         ),
-        // Never moved, and not in whole hours.
+        // The clock never moves, and the offset is no whole number of hours.
         ("0 0 * * *", "Pacific/Kiritimati", "2026-01-01 00:00", "2026-01-02 00:00", &["2026-01-01 10:00"]),
         ("0 0 * * *", "Asia/Kathmandu", "2026-01-01 00:00", "2026-01-02 00:00", &["2026-01-01 18:15"]),
         ("0 12 * * *", "Pacific/Chatham", "2026-01-01 00:00", "2026-01-02 00:00", &["2026-01-01 22:15"]),
@@ -165,7 +165,7 @@ fn days_are_those_of_the_calendar() {
             "2026-06-01 00:00",
             &["2026-01-31 00:00", "2026-03-31 00:00", "2026-05-31 00:00"],
         ),
-        // Either day matches; a wildcard leaves the other alone.
+        // If both kinds of day are limited, either matches. A wildcard does not limit its kind.
         (
             "0 0 13 * FRI",
             "2026-11-01 00:00",
@@ -180,7 +180,7 @@ fn days_are_those_of_the_calendar() {
         ),
         ("0 0 * * FRI", "2026-11-05 00:00", "2026-11-14 00:00", &["2026-11-06 00:00", "2026-11-13 00:00"]),
         ("0 0 31 2 MON", "2026-02-01 00:00", "2026-02-10 00:00", &["2026-02-02 00:00", "2026-02-09 00:00"]),
-        // Sunday is 0 and 7, and ends a range of names.
+        // Sunday is 0 and 7, and may end a range of names.
         ("0 0 * * 0", "2026-11-01 00:00", "2026-11-08 00:00", &["2026-11-01 00:00"]),
         ("0 0 * * 7", "2026-11-01 00:00", "2026-11-08 00:00", &["2026-11-01 00:00"]),
         (
@@ -219,7 +219,7 @@ fn the_last_slot_and_their_number() {
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2028-02-28 23:59", None),
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2036-02-29 00:00", Some(("2036-02-29 00:00", 3))),
         ("0 0 29 2 *", "UTC", "1970-01-01 00:00", "4000-01-01 00:00", Some(("3996-02-29 00:00", 100))),
-        // Both passes of a repeated hour in the order of their moments, also where they are more than are counted.
+        // Both passes of a repeated hour count, in the order of time, also beyond the limit of the count.
         ("15,45 * * * *", "Europe/Berlin", "2026-10-25 00:00", "2026-10-25 01:30", Some(("2026-10-25 01:15", 3))),
         ("* * * * *", "Europe/Berlin", "2026-10-25 00:00", "2026-10-25 01:30", Some(("2026-10-25 01:30", 90))),
         ("* * * * *", "Europe/Berlin", "2026-10-24 22:00", "2026-10-25 01:30", Some(("2026-10-25 01:30", 100))),
@@ -376,6 +376,6 @@ fn shows_what_was_written_and_is_small() {
     assert_eq!(berlin, berlin.clone());
     assert_ne!(berlin, cron("30 2 * * *", "Europe/Paris"));
     assert_ne!(berlin, cron("31 2 * * *", "Europe/Berlin"));
-    // 5,000 schedules fit in 10 MB together with everything else: 24 bytes and the text.
+    // 5,000 schedules fit into 10 MB together with everything else: 24 bytes and the text each.
     assert!(size_of::<Cron>() <= 24, "{}", size_of::<Cron>());
 }

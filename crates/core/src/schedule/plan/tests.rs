@@ -14,18 +14,18 @@ fn time(text: &str) -> Time {
     text.parse().unwrap()
 }
 
-/// Slots every so many seconds, with the clamps that the API gives them.
+/// Slots every `seconds` seconds, with the limits that the API sets.
 fn every(seconds: u64) -> Plan {
     crate::testing::every(seconds)
 }
 
-/// The last slot was at 12:00:00 and ended at 12:00:10, after so many failures.
+/// The last slot was at 12:00:00 and its run ended at 12:00:10, after some failures.
 fn past(failures: u32) -> Past {
     let last = Last { slot: day("12:00:00"), ended_at: Some(day("12:00:10")), lost: false };
     Past { since: day("11:00:00"), phase: None, last: Some(last), failures, offset: Duration::ZERO }
 }
 
-/// The plan began at a time, and nothing ran since.
+/// The plan began at a time, and nothing has run since.
 fn fresh(since: Time) -> Past {
     Past { since, phase: None, last: None, failures: 0, offset: Duration::ZERO }
 }
@@ -43,7 +43,7 @@ fn next(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> (Time, Plann
     (planned.at, planned.why)
 }
 
-/// The next slot, asked a second after the last child ended.
+/// Returns the next slot, computed a second after the last child ended.
 fn soon(plan: &Plan, hint: Option<&Hint>, failures: u32) -> (Time, PlannedBy) {
     next(plan, hint, past(failures), day("12:00:11"))
 }
@@ -174,7 +174,7 @@ fn the_slot_of_a_hint_is_one_slot_however_late_it_is() {
         let expected = Planned { at: day(slot), why };
         assert_eq!((found.planned, found.due, found.missed, found.late), (expected, day(slot), None, None));
         assert_eq!(found.until, Some(day("13:00:00")));
-        // A hint that is too late to run would stand in the way of all that is due after it.
+        // A hint that is too late to run must not delay what is due after it.
         let deadline = Some(seconds(20));
         let in_time = planned(deadline, day(slot) + seconds(20));
         assert_eq!((in_time.planned, in_time.late), (expected, None));
@@ -226,7 +226,7 @@ fn a_plan_that_begins_anew_runs_nothing_at_once() {
     assert_eq!(first(&every(60), spread, day("12:00:20")).0, day("12:01:00"), "the last slot has it already");
 }
 
-/// Slots of a cron expression in UTC, with the clamps that the API gives them.
+/// Slots of a cron expression in UTC, with the limits that the API sets.
 fn cron(expression: &str) -> Plan {
     let cron = crate::schedule::cron::Cron::parse(expression, "UTC").unwrap();
     Plan { every: Every::Cron(std::sync::Arc::new(cron)), min_interval: seconds(60), ..every(60) }
@@ -377,7 +377,7 @@ fn any_past() -> impl Strategy<Value = Past> {
     })
 }
 
-/// The last moment is where all reckoning ends: nothing lies after it.
+/// Returns whether a time is the last representable one: no slot lies after it.
 fn is_at_the_end_of_time(time: Time) -> bool {
     time == Time::MAX_UTC
 }

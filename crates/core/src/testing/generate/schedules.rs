@@ -1,4 +1,4 @@
-//! Schedules in all states, odd statuses included, with children on their target and off it.
+//! Generates schedules in all states, including odd statuses, with children on their own target and on others.
 
 use super::triages::{any_adjust, any_analyst_run, any_gathered, any_heard, any_triage, any_triage_spec, with_triage};
 use super::*;
@@ -10,14 +10,15 @@ use crate::schedule::{
     ScheduleStatus,
 };
 
-/// Schedules, which of them and which slot each execution is made for (by its place), whether all of it is unseen, and
-/// the circuits.
+/// The schedules; by position, the schedule and slot of each execution; whether schedules cannot be seen; and the
+/// circuits.
 type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool, Circuits);
 
-/// Slots, so few that a child often has the one that its schedule speaks of; and the very far.
+/// Generates slots. There are few near ones, and a child often has the slot in the status of its schedule. Some are far
+/// away.
 pub(super) fn slot() -> impl Strategy<Value = i64> {
     let near = prop::sample::select(vec![-300, -120, -61, -60, -59, -10, 0, 10, 20, 30, 40, 45, 49, 50, 60, 110]);
-    // Later than all that time alone changes on a target: what a wrong clock said becomes right when its time comes.
+    // Later than any change by time alone on a target: a time of a wrong clock becomes right when that time comes.
     prop_oneof![12 => near, 1 => prop::sample::select(vec![-1_000_000_000, 240_000_000_000])]
 }
 
@@ -121,7 +122,7 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
         )
 }
 
-/// A child on another target, or one whose execution this target does not hold any more.
+/// Generates a child on another target, or one whose execution this target does not have any more.
 fn any_child() -> impl Strategy<Value = Child> {
     let ended = (outcome(), prop::option::weighted(0.9, slot()));
     (slot(), prop::option::weighted(0.7, ended)).prop_map(|(slot, end)| match end {
@@ -157,7 +158,7 @@ fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
         tried: tried.map(at),
         ..ScheduleMemory::default()
     });
-    // Of the template, of the plan, and a restore: another uid.
+    // Edits of the template, edits of the plan, and a restore under another uid.
     let edited = prop::option::weighted(0.08, prop::sample::select(vec![8, 7 | 1 << 20, 7 | 1 << 40]));
     let limits = (0..3_u8, 0..3_u8).prop_map(|(successful, failed)| HistoryLimits { successful, failed });
     (
@@ -201,7 +202,7 @@ pub(super) fn any_schedules() -> BoxedStrategy<Schedules> {
     prop_oneof![1 => none, 2 => (both, made, prop::bool::weighted(0.05), any_circuits())].boxed()
 }
 
-/// Circuits that are open or have closed, some of what the schedules failed with last.
+/// Generates open and closed circuits. Some are of the last failures of the schedules.
 fn any_circuits() -> impl Strategy<Value = Circuits> {
     let said = || {
         prop::sample::select(vec![
@@ -233,7 +234,7 @@ fn any_circuits() -> impl Strategy<Value = Circuits> {
     prop_oneof![1 => Just(Circuits::default()), 1 => some]
 }
 
-/// Puts schedules beside what a target has, and lets some of its executions be their children.
+/// Adds schedules to a target, and makes some of its executions their children.
 pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, circuits): Schedules) -> Target {
     target.blind_to_schedules = unseen;
     target.circuits = circuits;
@@ -256,7 +257,7 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
         for execution in target.executions.values_mut() {
             let of_this = execution.child.as_mut().filter(|child| child.schedule == schedule.id.uid);
             if let Some(child) = of_this {
-                // Two of one slot are one name at two times: of the one that went, nobody needs anything.
+                // Two children of one slot are one name at two times. No part of the schedule needs the deleted one.
                 child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Keep::Needed);
             }
         }

@@ -16,15 +16,15 @@ use crate::cluster::leadership::Leadership;
 const LIST: &str = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
 const BOOKMARK: &str = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"}}}\n";
 
-/// Returns the shipped CRD of this name, or else an empty list.
+/// Returns the shipped CRD with this name, or an empty list.
 fn answer(path: &str) -> Bytes {
     let name = path.rsplit('/').next();
     let crd = wfe_api::crds().into_iter().find(|crd| crd.metadata.name.as_deref() == name);
     crd.map_or(Bytes::from(LIST), |crd| serde_json::to_vec(&crd).unwrap().into())
 }
 
-/// Counts the watches that are requested within two minutes, if each is accepted, delivers this and ends regularly
-/// after this time.
+/// Counts the watches that are requested within two minutes. Each watch is accepted, delivers `brings`, and ends
+/// regularly after `lasts`.
 async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'static str) -> usize {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);

@@ -1,5 +1,5 @@
-//! What each answer of the API server says of the facts that retries rest on. A fact holds only where an object was
-//! read that proves it; any other answer writes nothing.
+//! How each answer of the API server affects the facts that retries depend on. A fact holds only if an object was read
+//! that proves it. After any other answer nothing is written.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -30,8 +30,7 @@ fn common(strangers: &[&str]) -> Common {
     }
 }
 
-/// Confirms one fact where each request is answered so, and returns what came of it, as `holds`, or the label of the
-/// error.
+/// Confirms one fact while `answer` answers each request. Returns `holds`, another result, or the label of the error.
 async fn confirmed(
     fact: Fact,
     strangers: &[&str],
@@ -54,7 +53,7 @@ fn execution(uid: &str, status: &Value) -> Value {
     })
 }
 
-/// A status of this phase; with the attempts of an execution that waits for its second, or has begun it.
+/// Returns a status in this phase. An execution with retries waits for its second attempt, or has begun it.
 fn status(phase: &str, second: &Value) -> Value {
     json!({
         "phase": phase, "startTime": "2027-01-01T00:00:00Z",
@@ -105,7 +104,7 @@ async fn an_execution_holds_its_target_where_it_is_read_as_running_and_a_strange
     }
 }
 
-/// Something that a run of this execution has left.
+/// Returns an object that a run of this execution has left.
 fn left(kind: &str, version: &str, owner: &str, target: &str, status: &Value) -> Value {
     json!({
         "apiVersion": version, "kind": kind,
@@ -125,7 +124,7 @@ fn pod(owner: &str, target: &str, status: &Value) -> Value {
     left("Pod", "v1", owner, target, status)
 }
 
-/// Lists these pods, and nothing of another kind.
+/// Answers lists of pods with these pods, and lists of other kinds with nothing.
 fn only_pods(pods: Vec<Value>) -> impl Fn(&str) -> Answer + Send + Sync + 'static {
     move |uri| if uri.contains("/pods?") { Answer::page(&pods, "") } else { Answer::page(&[], "") }
 }
@@ -142,17 +141,17 @@ async fn a_target_has_drained_of_all_where_each_kind_was_listed_and_nothing_is_u
         (vec![pod("u-1", "node/a", &done), pod("u-2", "node/a", &json!({"phase": "Failed"}))], "holds"),
         (vec![pod("u-1", "node/a", &running)], "refuted"),
         (vec![pod("u-2", "node/a", &running)], "refuted"),
-        // With any such status, the pod is not known to be finished.
+        // None of these statuses proves that the pod is finished.
         (vec![pod("u-1", "node/a", &json!(null))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": 7}))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": "Odd"}))], "refuted"),
-        // Another target, whose name makes the same label.
+        // Another target, whose name gives the same label value.
         (vec![pod("u-1", "node/b", &running)], "holds"),
     ] {
         let shown = format!("{pods:?}");
         assert_eq!(confirmed(of_all(), &[], only_pods(pods)).await, expected, "{shown}");
     }
-    // An execution's own remains are excepted from the other fact alone.
+    // Only `Drained` ignores what the execution itself has left.
     let own = only_pods(vec![pod("u-1", "node/a", &running)]);
     assert_eq!(confirmed(Fact::Drained(holder()), &[], own).await, "holds");
 }
@@ -178,7 +177,7 @@ async fn every_kind_that_a_run_leaves_is_listed_to_its_last_page() {
             let fails = move |uri: &str| if uri.contains(plural) { answer.clone() } else { Answer::page(&[], "") };
             assert_eq!(confirmed(of_all(), &[], fails).await, label, "{shown}");
         }
-        // The token of a page has expired, or the kind is not served.
+        // The token of the next page has expired, or the kind is not served.
         for (code, reason) in [(410, "Expired"), (404, "NotFound")] {
             let fails = move |uri: &str| match (uri.contains(plural), uri.contains("continue=more")) {
                 (true, false) => Answer::page(&[], "more"),

@@ -68,7 +68,7 @@ fn a_child_takes_what_a_triage_has_adjusted_of_what_its_template_has() {
     }
 }
 
-/// A child that is to be made for the slot 1800000000, after the answer to an earlier create was lost, or not.
+/// Returns the creation of a child for the slot 1800000000. `not_made` is set after an earlier create lost its answer.
 fn creation(not_made: Option<Time>) -> ChildCreation {
     let version = Version::new("7");
     ChildCreation { schedule: schedule(), generation: 3, version, slot: at(0), start_before: at(600), not_made }
@@ -98,8 +98,8 @@ fn child_of(uid: &str) -> Value {
     })
 }
 
-/// Makes a child where the schedule, an existing child and the create are answered so. Returns what came of it in one
-/// word, or the label of the error, and how many requests it took.
+/// Creates a child while the reads of the schedule and of an existing child, and the create, are answered like this.
+/// Returns the result in one word, or the label of the error, and the number of requests.
 async fn made(
     creation: ChildCreation,
     schedule: impl Into<Option<Value>>,
@@ -173,7 +173,7 @@ async fn an_earlier_create_whose_answer_was_lost_is_looked_for_first() {
     }
 }
 
-/// A refusal in the words and with the details of the API server.
+/// Returns a refusal with the message and the details of a real API server.
 fn refusal(code: u16, message: &str, details: &Value) -> Answer {
     let reason = if code == 403 { "Forbidden" } else { "Invalid" };
     Answer::Json(

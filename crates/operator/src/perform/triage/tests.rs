@@ -1,4 +1,4 @@
-//! What the answers of an API server turn into. `played` answers as a test wants it.
+//! How the answers of the API server become results. `played` answers as each test needs it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -83,8 +83,8 @@ fn failed() -> Value {
     execution("nightly-1800000000", "c-1", "u-1", &json!({"phase": "Failed", "failureDetails": details}))
 }
 
-/// Does a step where each request is answered so. Returns what it brought in one line, or the label of the error, and
-/// how many requests it took.
+/// Performs a step while each request is answered like this. Returns the result in one line, or the label of the error,
+/// and the number of requests.
 async fn done(step: TriageStep, answers: Vec<(&'static str, Answer)>) -> (String, usize) {
     let (performer, asked) = performer(move |uri| {
         let found = answers.iter().find(|(path, _)| uri == *path || path.ends_with('?') && uri.starts_with(path));

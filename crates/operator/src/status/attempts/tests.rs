@@ -1,4 +1,4 @@
-//! What a status says of attempts, as the API server gets it.
+//! What the API server gets to see of attempts in a status.
 
 use serde_json::{Value, json};
 use wfe_core::action::Says;
@@ -38,7 +38,7 @@ fn waits() -> Attempt {
     Attempt { delay: Some(Duration::from_secs(1)), not_before: Some(at(11)), ..Attempt::default() }
 }
 
-/// A Running execution with these attempts, committed to this run since second 0.
+/// Returns a Running execution with these attempts, which committed to this run at second 0.
 fn subject(attempts: Vec<Attempt>, number: u32) -> Subject {
     let policy = wfe_api::retry::read(Some(&json!(true))).unwrap().unwrap();
     Subject {
@@ -52,7 +52,7 @@ fn subject(attempts: Vec<Attempt>, number: u32) -> Subject {
     }
 }
 
-/// Returns what a write says: the attempts, and the conditions by type with status, reason, message and time.
+/// Returns what a write contains: the attempts, and the conditions by type with status, reason, message and time.
 fn written(subject: &Subject, what: &Says, now: i64) -> (Value, Value) {
     let target = TargetName::parse("node/n").unwrap();
     let status = says(Some(&target), subject, what, Vec::new(), "runs", at(now));
@@ -199,7 +199,7 @@ fn the_end_completes_the_last_attempt_unless_that_only_waited() {
     assert_eq!(status.get("attempts"), None);
     assert_eq!(conditions["Retrying"][1], "MaxDuration");
 
-    // It was refused before its turn: never an attempt.
+    // The execution was refused before its turn, so it has no attempt.
     let undecided = Subject { is_running: false, started_at: None, run: None, ..subject(Vec::new(), 1) };
     let (status, conditions) = written(&undecided, &failed(None), 31);
     assert_eq!((status.get("attempts"), conditions.get("Retrying")), (None, None));

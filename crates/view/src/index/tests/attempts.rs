@@ -1,4 +1,4 @@
-//! What is kept of an execution with a retry policy, and forgotten with each of its attempts.
+//! What the index keeps of an execution with a retry policy, and forgets with each of its attempts.
 
 use wfe_core::evidence::Ran;
 use wfe_core::reason::FailureReason;
@@ -8,7 +8,7 @@ use wfe_core::target::{Elsewhere, OwnerRead};
 
 use super::*;
 
-/// A Running execution whose attempts have ended but for the last, which waits, or runs.
+/// A Running execution. All of its attempts have ended except the last, which waits or runs.
 fn running(version: &str, attempts: usize, waits: bool) -> Delivery {
     let policy = wfe_api::retry::read(Some(&json!(5))).unwrap().unwrap();
     let end = AttemptEnd {

@@ -1,4 +1,4 @@
-//! Circuits in the index: what is fed, what is folded anew, and whose decision a change marks.
+//! Circuits in the index: what they are fed with, what is recomputed, and which decisions a change requests again.
 
 use wfe_core::circuit::{Asks, Closing};
 use wfe_core::execution::FailedState;
@@ -21,7 +21,7 @@ fn node(n: u32) -> TargetName {
     TargetName::parse(&format!("node/n{n}")).unwrap()
 }
 
-/// An execution on the n-th target, made ten seconds before it came to this.
+/// An execution on the n-th target that reached this state at this second and was created ten seconds before.
 fn on(n: u32, uid: &str, second: i64, state: ExecutionState) -> Delivery {
     let execution = Execution {
         state,
@@ -68,7 +68,7 @@ fn schedule(uid: &str, n: u32) -> Delivery {
     read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
-/// A schedule whose last run failed as those of [`outage`] do.
+/// A schedule whose last run failed like the executions of [`outage`].
 fn failed(uid: &str, n: u32) -> Delivery {
     let mut delivery = schedule(uid, n);
     let Delivery::Schedule(record) = &mut delivery else { panic!("no schedule") };
@@ -86,7 +86,7 @@ fn failed(uid: &str, n: u32) -> Delivery {
     delivery
 }
 
-/// The same execution, as a child of a schedule.
+/// Makes the execution a child of a schedule.
 fn child_of(schedule: &str, delivery: Delivery) -> Delivery {
     let Delivery::Execution(mut record) = delivery else { panic!("no execution") };
     let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Keep::Needed };
@@ -98,7 +98,7 @@ fn outage() -> Vec<Delivery> {
     (1..=5).map(|n| pulls(n, i64::from(n))).collect()
 }
 
-/// Settles the circuits, and says what is news, in words.
+/// Settles the circuits and returns the news as text.
 fn news(index: &mut Index, second: i64) -> Vec<String> {
     let news = index.settle_circuits(at(second));
     let word = |news| match news {
@@ -140,7 +140,7 @@ fn nothing_is_folded_while_something_is_listed_and_nothing_twice() {
     assert_eq!(news(&mut index, 10), [""; 0]);
     apply(&mut index, [Delivery::ListEnds(Kind::Execution)]);
     assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
-    // The same again, as another list has it.
+    // Another list delivers the same failures again.
     apply(&mut index, [Delivery::ListBegins(Kind::Execution)]);
     apply(&mut index, outage());
     apply(&mut index, [Delivery::ListEnds(Kind::Execution)]);
@@ -155,7 +155,7 @@ fn what_came_late_is_folded_in_its_place_and_what_is_removed_stays_folded() {
     apply(&mut index, late);
     apply(&mut index, [completes(9, "well", 7)]);
     assert_eq!(news(&mut index, 10), [""; 0]);
-    // The success began before what it made open: it does not close it.
+    // The success began before the failures that opened the circuit, so it does not close it.
     apply(&mut index, [first]);
     assert_eq!(news(&mut index, 11), [format!("opened {PULL}")]);
     apply(&mut index, (1..=5).map(|n| Delivery::ExecutionDeleted(Uid::new(&format!("e{n}")))));
@@ -282,7 +282,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let waits = judged("b", 21, &index, Probe::Awaits(asks()));
     index.line_up(&waits, at(66));
     assert_eq!(turn(&mut index, 70).as_deref(), Some("a"));
-    // The child is seen: the next probe is due a wait later.
+    // The child has been seen: the next probe is due one wait later.
     let child = |state: ExecutionState| {
         let Delivery::Execution(mut record) = on(20, "probe", 75, state) else { panic!("no execution") };
         let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Keep::Needed };
@@ -296,7 +296,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let gone = judged("a", 20, &index, Probe::None);
     index.line_up(&gone, at(76));
     assert_eq!(turn(&mut index, 76).as_deref(), Some("b"));
-    // Deleted before its end, it is forgotten; seen to its end, it is told.
+    // A probe that is deleted before its end is forgotten. A probe that is seen to end is announced.
     let mut deleted = index;
     apply(&mut deleted, [Delivery::ExecutionDeleted(Uid::new("probe"))]);
     deleted.settle_circuits(at(77));
@@ -307,7 +307,8 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Probe")]);
 }
 
-/// A step has its image from a registry that no bundle names: only what its schedule failed with says who is touched.
+/// The image of a step comes from a registry that no bundle names. Only the last failure of the schedule shows that the
+/// circuit affects it.
 #[test]
 fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
     const STEP: &str = "ImagePullBackOff/registry/steps.example";

@@ -1,16 +1,16 @@
-//! What is remembered of a run that is to stop.
+//! What the index remembers of a run that is to stop.
 
 use super::*;
 use wfe_core::run::{Outcome, StopRequest};
 
-/// A run that goes on and is to stop, with when the request says that it was made.
+/// A run that is in progress and is to stop. `since` is the time in the request.
 fn stops(version: &str, since: Option<Time>) -> Delivery {
     changed(released(run("r1", "a", version)), |run| {
         (run.cancelled, run.stop) = (true, Some(Box::new(StopRequest { since, asked: 1, ..StopRequest::default() })));
     })
 }
 
-/// A run that goes on and is being deleted since this moment.
+/// A run in progress that is being deleted since `now()`.
 fn leaves(version: &str) -> Delivery {
     changed(released(run("r1", "a", version)), |run| {
         let stop = StopRequest { since: Some(now()), deleted_at: Some(now()), ..StopRequest::default() };
@@ -58,7 +58,7 @@ fn that_it_was_asked_for_and_told_is_known_until_the_term_ends() {
     assert_eq!((stop(&index).asked_at, stop(&index).told), (None, true), "this term begins with a request");
 }
 
-/// The run was seen to be done, and two minutes long the API server let nobody look.
+/// The run was seen to be done, but for two minutes the API server answered no examination.
 #[test]
 fn patience_with_a_look_counts_from_the_first_answer() {
     let done = Progress::Done(Outcome {

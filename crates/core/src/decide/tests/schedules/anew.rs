@@ -54,7 +54,7 @@ fn what_is_new_restored_or_lost_its_status_begins_now() {
     assert_eq!(status, expected);
     let partly = with(|it| it.status.planned_from = None);
     assert_eq!(said(&partly, 50).planned_from, Some(at(50)));
-    // Children of the plan before are not counted again.
+    // Children of an earlier plan are not counted again.
     let with_children = Schedule { children: vec![ended_child(0, Outcome::Failed, 10)], ..blank };
     let status = said(&with_children, 50);
     assert_eq!((status.failure_count, status.last_run.clone()), (0, None));
@@ -114,10 +114,12 @@ fn what_lies_more_than_a_minute_ahead_was_said_by_a_wrong_clock() {
     }
 }
 
-/// A slot that is cut names no child, so an open run would be taken for one whose child is gone.
+/// A slot that was cut to now does not match a child's name. An open run would then look like one whose child was
+/// deleted.
 #[test]
 fn an_open_run_whose_slot_lies_ahead_is_forgotten_and_its_child_is_found_again() {
-    // Begun anew by an edit a few seconds after a clock that was a little ahead, or by a clock that was far ahead.
+    // The plan begins anew by an edit, a few seconds after a clock that was a little ahead, or by a clock that was far
+    // ahead.
     for (slot, revision) in [(51, Revision(8)), (55, Revision(8)), (50 + 61, Revision(7)), (50 + 61, Revision(8))] {
         let ahead = Schedule { revision, ..at_work(slot) };
         let status = said(&ahead, 50);
@@ -129,7 +131,7 @@ fn an_open_run_whose_slot_lies_ahead_is_forgotten_and_its_child_is_found_again()
         let ended = Schedule { status, children: vec![ended_child(slot, Outcome::Failed, now)], ..seen.clone() };
         let status = said(&ended, now + 1);
         assert_eq!((status.failure_count, status.last_run.as_ref().map(|it| it.slot)), (1, Some(at(slot))));
-        // Nor is it said to be deleted when it is.
+        // A deleted child is not recorded as deleted either.
         let deleted = Schedule { children: vec![], ..seen };
         assert_ne!(row(&decided(&deleted, now)), "2 outcome", "slot {slot}");
     }

@@ -1,4 +1,5 @@
-//! Row 8: what an open circuit holds, whose turn it is, and what follows its closing (section 13.5).
+//! Row 8: which schedules an open circuit holds, which of them has the turn, and what follows its closing (section
+//! 13.5).
 
 use super::*;
 use crate::action::Probe;
@@ -8,7 +9,7 @@ use crate::fingerprint::Fingerprint;
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 const OTHER: &str = "Unknown/cluster";
 
-/// A circuit that opened at second 20: its next probe is due at second 80, and it is quiet at second 1220.
+/// A circuit that opened at second 20. Its next probe is due at second 80, and it closes by quiet at second 1220.
 fn open(said: &str, turn: Option<&str>) -> OpenCircuit {
     open_circuit(said, 20, 1220, turn)
 }
@@ -21,7 +22,7 @@ fn decided_under(schedule: &Schedule, open: Vec<OpenCircuit>, second: i64) -> De
     decide(&beside(vec![schedule.clone()], open, vec![]), &Policy::default(), at(second))
 }
 
-/// A schedule whose last run ended so at second 10, with this fingerprint, and whose next slot is at second 60.
+/// A schedule whose last run ended at second 10 with this outcome and fingerprint. Its next slot is at second 60.
 fn ended_with(said: &str, outcome: Outcome) -> Schedule {
     with(|it| {
         let fingerprint = Fingerprint::parse(said);
@@ -39,7 +40,7 @@ fn failed_and(change: impl FnOnce(&mut Schedule)) -> Schedule {
     failed
 }
 
-/// Late after twenty seconds.
+/// A schedule whose slot is missed after twenty seconds.
 fn strict() -> Schedule {
     failed_and(|it| plan(it).deadline = Some(Duration::from_secs(20)))
 }
@@ -120,7 +121,7 @@ fn after_a_closing_what_was_held_goes_on_one_after_the_other() {
     let uids = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let policy = Policy::default();
     let named = |uid: &str| Schedule { id: schedule(uid).id, ..failed() };
-    // The seconds after a closing at which each goes on.
+    // The seconds from a closing until each schedule goes on.
     let goes_on = |closed: i64| -> Vec<i64> {
         let first = |uid: &&str| {
             let makes = |second: &i64| {
@@ -148,7 +149,7 @@ fn after_a_closing_what_was_held_goes_on_one_after_the_other() {
         let decision = decide(&beside(vec![schedule], vec![], vec![closed]), &policy, at(second));
         assert_eq!(row(&decision), "10 otherwise", "{what}");
     }
-    // One that closed by itself spreads too, before the view says so.
+    // Schedules are also spread after a circuit that closed by quiet, before the view shows it as closed.
     let quiet = beside(vec![named("a")], vec![open(PULL, None)], vec![]);
     let decision = decide(&quiet, &policy, at(1220));
     assert_eq!((row(&decision), decision.schedules[0].1.held), ("8 circuit", Some(HeldBy::CircuitOpen)));

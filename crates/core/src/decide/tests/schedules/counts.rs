@@ -1,4 +1,5 @@
-//! What a child's end does to its target: pacing is separate, not multiplied. And which children stay.
+//! The effect of a child's end on its target: the waits of schedule and target do not multiply. Also which children are
+//! kept.
 
 use super::*;
 use crate::schedule::{Child, HistoryLimits, Keep};
@@ -13,7 +14,7 @@ fn rule(past: Vec<Execution>, asks: Execution) -> &'static str {
     decision.judged.last().map_or("none", |(_, judgement)| judgement.rule())
 }
 
-/// What its end writes of the counter, and of when the next may run.
+/// Returns the counter and the earliest next time that the end writes.
 fn charged(view: &Target) -> (u32, Option<Time>) {
     let charge = only_failure(&actions(view)).charge;
     (charge.consecutive_failures, charge.next_allowed_execution)

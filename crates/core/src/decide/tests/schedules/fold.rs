@@ -1,4 +1,5 @@
-//! Outcomes that are recorded one by one are the fold of all of them (section 16.12); acting on decisions ends.
+//! The count follows from all outcomes, even if they are recorded one by one (section 16.12). Acting on decisions comes
+//! to an end.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +7,20 @@ use super::*;
 use crate::schedule::{Child, ScheduleMemory};
 use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_target};
 
-/// What happens to a schedule and its children.
+/// An event in the life of a schedule and its children.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Another writer makes the child of the next slot, whether or not one is at work.
+    /// Another writer creates the child of the next slot, even if a child is at work.
     Make,
-    /// A child ends: which of those at work, and how.
+    /// The n-th child at work ends with an outcome.
     End(usize, Outcome),
-    /// A child is deleted: which one of all.
+    /// The n-th of all children is deleted.
     Delete(usize),
     /// The API server refuses the child of the next slot.
     Refuse,
-    /// The operator decides, and its write goes through.
+    /// The operator decides, and its write succeeds.
     Decide,
-    /// The operator begins anew, and remembers nothing.
+    /// The operator restarts without memory.
     Restart,
     /// A person edits the template.
     Edit,
@@ -39,11 +40,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A schedule with all that happened to it.
+/// A schedule and its past.
 struct Story {
     schedule: Schedule,
     second: i64,
-    /// What came of each slot that counts, told by who did it.
+    /// The outcomes of all slots that count, as the events made them.
     all: Vec<(i64, Outcome)>,
     recorded: BTreeSet<Time>,
     edits: u64,
@@ -68,7 +69,7 @@ impl Story {
         child.state == ChildState::AtWork
     }
 
-    /// Decides once, and says whether something was written.
+    /// Decides once, and returns whether something was written.
     fn decide(&mut self) -> bool {
         let view = scheduled(Target::default(), vec![self.schedule.clone()]);
         let decision = decide(&view, &Policy::default(), at(self.second));
@@ -120,7 +121,7 @@ impl Story {
                 let gone = self.schedule.children.remove(which);
                 let is_behind = self.schedule.unrecorded().any(|it| it.slot < gone.slot && Self::is_at_work(it));
                 if is_behind {
-                    // Its end was not recorded.
+                    // The end of this child was not recorded.
                     self.all.retain(|(slot, _)| at(*slot) != gone.slot);
                 }
             }
@@ -168,8 +169,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// One write for a plan that begins anew, one for each outcome, two for a triage (its analyst is named, and it
-    /// ends), and one for all that the last row wants.
+    /// The limit is one write for a plan that begins anew, one for each outcome, and one for the last row. A triage has
+    /// two: its analyst is named, and it ends.
     #[test]
     fn acting_on_decisions_ends(
         target in prop_oneof![any_scheduled(), any_target(), any_history()],

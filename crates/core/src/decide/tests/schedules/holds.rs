@@ -11,7 +11,7 @@ fn held_by(view: &Target, policy: &Policy, second: i64) -> Option<HeldBy> {
     decide(view, policy, at(second)).schedules[0].1.held
 }
 
-/// The condition that is written, where one is.
+/// Returns the condition that is written, if any.
 fn shown(view: &Target, policy: &Policy, second: i64) -> Option<(HeldBy, String)> {
     decide(view, policy, at(second)).actions.iter().find_map(|action| match action {
         Action::Record(Record { status, .. }) => match &status.held {
@@ -22,7 +22,7 @@ fn shown(view: &Target, policy: &Policy, second: i64) -> Option<(HeldBy, String)
     })
 }
 
-/// What holds a child back, with a word of the rule that says so.
+/// Each reason that holds a child, with a word of the rule that reports it.
 fn holds() -> Vec<(&'static str, Target, Policy, Option<HeldBy>, &'static str)> {
     let default = Policy::default;
     let exhausted = (1..=5).map(|n: i64| stalled(&format!("p{n}"), "x", n.cast_unsigned(), -5000 + n, -4000)).collect();
@@ -220,11 +220,11 @@ fn what_would_hold_a_slot_that_lies_ahead_is_said_today() {
     assert!(ahead(broken(), &default()).starts_with("PreviousExecutionFailed: "), "{}", ahead(broken(), &default()));
     let (failures, policy) = exhausted(None);
     assert!(ahead(failures, &policy).starts_with("ExhaustedRetries: "));
-    // What time ends by then is not said, nor what may end by itself.
+    // A block that ends by itself before then is not reported.
     let (failures, policy) = exhausted(Some(Duration::from_mins(10)));
     assert!(!ahead(failures, &policy).contains("ExhaustedRetries"));
     assert!(!ahead(vec![stalled("p", "x", 1, 0, 9000)], &default()).contains("Recently"));
     assert!(!ahead(vec![running("a", "r1")], &default()).contains("Busy"));
-    // When it has ended, the condition says so.
+    // When the block has ended, the condition shows it.
     assert_eq!(said(Held::Ahead("PreviousExecutionFailed: x".into()), vec![], &default()), Some(Held::Released));
 }

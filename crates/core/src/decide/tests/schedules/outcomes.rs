@@ -1,10 +1,10 @@
-//! Rows 2 and 5: what came of a child, and which one is at work.
+//! Rows 2 and 5: the outcome of a child, and a child at work.
 
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::schedule::{Child, SaidOfChild};
 
-/// Its last child is said to be at work, after so many failures; this is what is there of it.
+/// A schedule whose status has its last child at work after some failures. `children` are those that exist.
 fn open(failures: u32, children: Vec<Child>) -> Schedule {
     let mut schedule = Schedule { children, ..at_work(60) };
     schedule.status.failure_count = failures;
@@ -32,7 +32,7 @@ fn outcome_count_and_next_are_one_write() {
         ..failed.status.clone()
     };
     assert_eq!(status, expected);
-    // In the words of its child, where they are known.
+    // The message has the words of the child, if they are known.
     let mut told = failed.clone();
     let words = |slot: i64, words: &str| Some(Box::new(SaidOfChild { slot: at(slot), words: words.into() }));
     let message = |it: &Schedule| said(it, 75).last_run.unwrap().message.unwrap();
@@ -145,7 +145,7 @@ fn a_child_that_vanished_is_recorded_when_a_live_read_says_so() {
     assert_eq!((run.slot, run.ended_at, run.outcome), (at(60), Some(at(75)), Some(Outcome::Deleted)));
     assert!(run.message.unwrap().contains("ops/wfs-s-1800000060"), "{record:?}");
     assert_eq!(record.status.failure_count, 3);
-    // A later child says nothing of it.
+    // A later child shows nothing about the one that vanished.
     let beside = open(3, vec![child(120)]);
     assert_eq!(only_record(&decided(&beside, 130)).gone.as_deref(), Some("wfs-s-1800000060"));
 }

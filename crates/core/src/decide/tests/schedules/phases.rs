@@ -1,5 +1,5 @@
-//! What no edit, hint or race takes from a schedule: its phase, and the slot that a race has cost (sections 12.2 and
-//! 12.4).
+//! No edit, hint or lost race changes the phase of a schedule, and a slot that was lost in a race is planned again
+//! (sections 12.2 and 12.4).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn cron(it: &mut Schedule, expression: &str) {
     plan(it).every = Every::Cron(Arc::new(Cron::parse(expression, "UTC").unwrap()));
 }
 
-/// Second 0 is 08:00 in UTC.
+/// A schedule with slots at 08:00 UTC, which is second 0.
 fn nightly() -> Schedule {
     with(|it| cron(it, "0 8 * * *"))
 }
@@ -28,7 +28,7 @@ fn next(schedule: &Schedule, second: i64) -> (i64, PlannedBy) {
     ((planned.at - at(0)).num_seconds(), planned.why)
 }
 
-/// Lets the operator write all that it wants, each write seen before the next; returns the slots of what it makes.
+/// Applies all writes of the operator one after the other, and returns the slot of the child that it makes.
 fn settle(schedule: &mut Schedule, second: i64) -> Vec<i64> {
     for _ in 0..10 {
         let actions = decided(schedule, second).actions;
@@ -46,7 +46,7 @@ fn settle(schedule: &mut Schedule, second: i64) -> Vec<i64> {
     panic!("it writes for ever: {schedule:?}");
 }
 
-/// Runs what is due, and records that it completed after so many seconds.
+/// Runs the slot that is due, and records its success after some seconds.
 fn run(schedule: &mut Schedule, second: i64, takes: i64) -> Option<i64> {
     let slot = settle(schedule, second).first().copied()?;
     schedule.children = vec![ended_child(slot, Outcome::Completed, second + takes)];
@@ -69,7 +69,7 @@ fn an_edit_of_the_template_keeps_the_phase_and_begins_the_count_anew() {
         let seen = Schedule { status, ..edited.clone() };
         assert_eq!(decided(&seen, then).actions, [made(then, then + 3600)]);
     }
-    // Before the first slot of all, and again and again.
+    // The template is edited before the first slot, again and again.
     let mut young = with(|it| (it.revision, it.status.last_run) = (EDITED_TEMPLATE, None));
     for edit in 0..20_u32 {
         young.revision = Revision(100 + u64::from(edit));
@@ -108,13 +108,13 @@ fn another_spread_runs_no_night_twice_and_loses_none() {
     let hour = Duration::from_hours(1);
     let moved = share(hour);
     assert!(moved > 60, "the case needs a share that is not over at once: {moved}");
-    // It ran at 08:00, and is spread from 08:00:50 on.
+    // It ran at 08:00. From 08:00:50 on it has a spread.
     for revision in [EDITED_PLAN, RESTORED] {
         let mut spread = nightly();
         (plan(&mut spread).spread, spread.revision) = (hour, revision);
         assert_eq!(settle(&mut spread, 50), [0; 0]);
         assert_eq!(next(&spread, 50).0, 86_400 + moved, "tonight has run");
-        // A run that a person asks for changes nothing of that.
+        // A run that a person asks for changes none of this.
         spread.hint = Some(hint(Wish::At(at(70)), 500).into());
         plan(&mut spread).min_interval = Duration::from_secs(1);
         assert_eq!(run(&mut spread, 70, 5), Some(70));
@@ -140,13 +140,13 @@ fn a_run_that_a_person_asks_for_does_not_move_the_others() {
     });
     assert_eq!(run(&mut hourly, 1000, 10), Some(1000));
     assert_eq!(next(&hourly, 1010), (3600, PlannedBy::Interval));
-    // Nor does a second one, and then the phase is that of the plan again.
+    // A second such run does not move them either. Afterwards the phase is that of the plan again.
     hourly.hint = Some(hint(Wish::At(at(1500)), 2000).into());
     assert_eq!(run(&mut hourly, 1500, 10), Some(1500));
     assert_eq!(next(&hourly, 1510).0, 3600);
     assert_eq!(run(&mut hourly, 3600, 10), Some(3600));
     assert_eq!((hourly.status.phase, next(&hourly, 3610).0), (None, 7200));
-    // What rests after failures counts from there.
+    // After a failure, slots count from its end.
     hourly.status.last_run = Some(last_run(3600, Some((Outcome::Failed, 3700))));
     hourly.status.failure_count = 1;
     assert_eq!(run(&mut hourly, 3700 + 7200, 10), Some(3700 + 7200));
@@ -175,7 +175,7 @@ fn a_hint_of_an_interval_catches_up_with_one_run() {
         assert!(now - slot < 300, "at {now} it runs the slot of {slot}");
         now += 700;
     }
-    // Too late for one slot, it is in time for the next.
+    // A run that is too late for one slot is in time for the next.
     let mut strict = advised();
     plan(&mut strict).deadline = Some(Duration::from_secs(20));
     assert_eq!(next(&strict, 610), (600, PlannedBy::CatchUp));
@@ -219,7 +219,7 @@ fn what_makes_up_for_a_slot_comes_within_its_deadline_and_before_the_next() {
     assert_eq!(decided(&strict, 6).actions, [made(5, 20)], "it is to begin within the deadline of the slot");
     let hinted = skipped(|it| it.hint = Some(hint(Wish::At(at(90)), 500).into()));
     assert_eq!(next(&hinted, 20), (90, PlannedBy::Hint), "somebody has said when");
-    // It does not move the slots after it.
+    // The second try does not move later slots.
     let mut again = skipped(|_| ());
     assert_eq!(run(&mut again, 30, 5), Some(5));
     assert_eq!(next(&again, 35), (60, PlannedBy::Interval));

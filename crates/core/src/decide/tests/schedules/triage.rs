@@ -1,4 +1,4 @@
-//! When a triage begins, how it goes on, and what its verdict does (sections 13.2 to 13.4).
+//! When a triage begins, how it continues, and the effect of its verdict (sections 13.2 to 13.4).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::triage::{
 
 const OF: &str = "wfs-s-1800000000";
 
-/// A schedule whose last child, that of second 0, failed as the third in a row. The next slot lies ahead.
+/// A schedule whose last child, at second 0, was the third failure in a row. The next slot lies ahead.
 fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     with(|it| {
         it.status.failure_count = 3;
@@ -68,7 +68,7 @@ fn gathered(reason: FailureReason, ran: bool) -> Gathered {
     }
 }
 
-/// What a triage does at a second beside writes.
+/// Returns the step of a triage at a second. Writes are left out.
 fn step(schedule: &Schedule, second: i64) -> Option<TriageDoes> {
     step_by(&Policy::default(), schedule, second)
 }
@@ -108,7 +108,7 @@ fn record(state: State) -> Triage {
     }
 }
 
-/// A schedule whose failures a workflow analyses since second 20.
+/// A schedule whose failures have been analysed by a workflow since second 20.
 fn analysing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     failing(|it| {
         it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
@@ -197,7 +197,7 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
     };
     assert!(busy(Analyst::Pipeline, 10) && !busy(Analyst::Pipeline, 9));
     assert!(!busy(Analyst::BuiltIn, 10), "the table costs nothing");
-    // That is counted with the failure that would have begun one.
+    // The suppression is counted with the failure that would have begun a triage.
     let fails = |change: &dyn Fn(&mut Schedule)| {
         let schedule = failing(|it| {
             it.status.failure_count = 2;
@@ -254,7 +254,7 @@ fn what_others_fail_with_puts_a_triage_off_by_an_hour_at_most() {
     }
 }
 
-/// However often it fails meanwhile: the hour begins with the failure that made the triage due.
+/// The hour begins with the failure that made the triage due, however many failures follow.
 #[test]
 fn further_failures_do_not_put_a_triage_off_any_longer() {
     let degraded: Circuits = Seen { degraded: Some(Share { failed: 12, of: 20 }), ..Seen::default() }.into();
@@ -273,12 +273,12 @@ fn further_failures_do_not_put_a_triage_off_any_longer() {
     let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
     let all = || vec![failed(0), failed(600), failed(3000)];
     assert_eq!([begins(all(), 3609), begins(all(), 3610)], [false, true]);
-    // Its child is gone: the hour begins with the plan, or with the last success.
+    // That child is gone. The hour then begins with the plan or the last success.
     let gone = || vec![failed(3000)];
     assert_eq!([begins(gone(), 3020), begins(gone(), 3579), begins(gone(), 3580)], [false, false, true]);
 }
 
-/// What failed before a success, and what is refused beside what failed, is no evidence.
+/// Failures before a success are no evidence, and neither are failures before a refused child.
 #[test]
 fn the_evidence_is_the_failures_in_a_row_and_nothing_else() {
     let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
@@ -313,7 +313,7 @@ fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage
         assert_eq!(triage.fingerprint.as_ref().map(Fingerprint::as_str), Some("Unknown/workflow/wf@1"));
         let held = (state == State::Paused).then_some(HeldBy::TriagePaused);
         assert_eq!((status.held.by(), status.next.is_none()), (held, held.is_some()));
-        // Once it is said, it is over.
+        // After this write the triage is over.
         let after = failing(|it| it.status = status);
         assert!(decided(&after, 21).actions.is_empty(), "{:?}", decided(&after, 21).actions);
     }
@@ -342,7 +342,7 @@ fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
     assert_eq!(row(&decided(&after, 100_001)), "6 slot ahead", "it is lifted once");
 }
 
-/// What a condition says is read back cut: a message that is longer would be written again and again.
+/// Messages of conditions are cut when they are read back. A longer message would be written again and again.
 #[test]
 fn a_pause_says_no_more_than_is_read_back() {
     let long = Triage { of: "n".repeat(253).into(), why: Some("\u{fc}".repeat(WHY).into()), ..record(State::Paused) };
@@ -386,7 +386,7 @@ fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
     });
     let triage = triage_said(&begins, 20);
     assert_eq!((triage.state, triage.verdict, triage.evidence.as_deref()), (State::Analysing, None, Some("d1")));
-    // A restart has to read the evidence again.
+    // After a restart the evidence must be read again.
     assert!(matches!(step(&analysing(|_| {}), 21), Some(TriageDoes::Gather(_))));
     let again = analysing(|it| {
         it.memory.gathered = Some(Box::new(Gathered { digest: "d2".into(), ..gathered(FailureReason::Unknown, true) }));
@@ -459,7 +459,7 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     assert_eq!(triage_said(&ended, 50).state, State::Noted);
-    // Nor is it one of the failures that came after it, were they as many.
+    // A verdict does not act on later failures either, even if there are as many.
     let again = |change: fn(&mut Schedule)| {
         let schedule = analysing(|it| {
             it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
@@ -492,7 +492,7 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
     let edited = Schedule { revision: Revision(8), ..adjusted.clone() };
     let anew = said(&edited, 50);
     assert_eq!((anew.adjust, anew.triage.unwrap().state), (None, State::Over));
-    // A resume that names the latest triage ends the values, too, whatever that one came to.
+    // A resume that names the latest triage also ends the adjusted values, whatever the state of that triage.
     let mut noted = Schedule { resume: Some(OF.into()), ..adjusted.clone() };
     noted.status.triage.as_mut().unwrap().state = State::Noted;
     let anew = said(&noted, 50);

@@ -1,4 +1,4 @@
-//! What holds for any expression, zone and time.
+//! Properties of any expression, zone and time.
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::super::*;
 
-/// A field: a wildcard, values, a range, or steps of either.
+/// Generates a field: a wildcard, values, a range, or steps of either.
 fn field(from: u32, to: u32) -> impl Strategy<Value = String> {
     let range = (from..=to, from..=to).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b)));
     prop_oneof![
@@ -29,7 +29,7 @@ fn crons() -> impl Strategy<Value = Cron> {
     })
 }
 
-/// Most times are of our days, to the second; some are anything that fits.
+/// Generates times. Most are of our days, in whole seconds; some are any representable time.
 fn times() -> impl Strategy<Value = Time> {
     let (least, greatest) = (Time::MIN_UTC.timestamp(), Time::MAX_UTC.timestamp());
     prop_oneof![4 => 0_i64..4_000_000_000, 1 => least..=greatest]
@@ -46,7 +46,7 @@ proptest! {
         prop_assert!(first.is_none_or(|slot| slot > earlier));
         prop_assert!(second.is_none_or(|slot| slot > later));
         match (first, second) {
-            // Nothing lies between a time and the first slot after it.
+            // No slot lies between a time and the first slot after it.
             (Some(first), _) if first > later => prop_assert_eq!(Some(first), second),
             (Some(first), Some(second)) => prop_assert!(first < second),
             (Some(_), None) => {}

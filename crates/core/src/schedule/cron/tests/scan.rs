@@ -1,4 +1,4 @@
-//! Every slot of years against a second reading of the expressions, which tries each minute.
+//! Compares every slot of several years with a second implementation, which tries each minute.
 
 use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
@@ -6,7 +6,8 @@ use chrono_tz::Tz;
 use super::super::*;
 use super::utc;
 
-/// What is scanned: each shape of section 12.3 and of the days, with few slots a day so that years are read in time.
+/// The scanned expressions: each shape of section 12.3 and of days. Each has few slots a day, which keeps the scan of
+/// years short.
 const EXPRESSIONS: [&str; 12] = [
     "30 2 * * *",
     "*/15 2 * * *",
@@ -22,7 +23,7 @@ const EXPRESSIONS: [&str; 12] = [
     "1 1 31 */2 *",
 ];
 
-/// Zones that move their clock at odd hours, by odd amounts, or have changed their minds.
+/// Zones that move their clocks at odd hours or by odd amounts, or have changed their rules.
 const ZONES: [&str; 30] = [
     "UTC",
     "Europe/Berlin",
@@ -83,7 +84,7 @@ impl Values {
     }
 }
 
-/// An expression, read without croner.
+/// An expression, parsed without croner.
 struct Reading {
     minutes: Values,
     hours: Values,
@@ -122,8 +123,8 @@ impl Reading {
     }
 }
 
-/// Reads the clock at every minute from one moment to another. Wall clock: a slot is where the clock shows, or jumps
-/// over, a minute that matches and that it has not shown before.
+/// Reads the clock at every minute from one time to another. By the clock on the wall, a minute that matches has a slot
+/// when the clock first shows it or jumps over it.
 fn scan(zone: Tz, expressions: &[&str], from: Time, to: Time) -> usize {
     let shown = |time: Time| {
         time.naive_utc()
@@ -159,7 +160,8 @@ fn scan(zone: Tz, expressions: &[&str], from: Time, to: Time) -> usize {
     seen.iter().map(Vec::len).sum()
 }
 
-/// Asks for the last slot of windows that end at the newest slot seen: now and then, as each question goes far back.
+/// Checks the last slot of windows that end at the newest slot. It does so only now and then, because each check goes
+/// far back.
 fn check_last(slots: &super::super::slots::Slots, from: Time, seen: &[Time], expression: &str) {
     let newest = seen.len() - 1;
     for back in [0, 1, 7, 99, 150] {
@@ -171,7 +173,7 @@ fn check_last(slots: &super::super::slots::Slots, from: Time, seen: &[Time], exp
     }
 }
 
-/// Every day on which a zone moves its clock, and the days around it.
+/// Scans every day on which a zone moves its clock, and the days around it.
 fn scan_moves(zone: &str, from: &str, to: &str) -> usize {
     let zone: Tz = zone.parse().unwrap();
     let offset = |time: &DateTime<_>| zone.offset_from_utc_datetime(&time.naive_utc()).fix();
@@ -216,7 +218,7 @@ fn slots_are_those_of_a_scan_of_30_zones_over_10_years() {
             assert!(slots > 1_000, "{zone}: {slots}");
         }
     };
-    // All of them take minutes, and nothing else runs by then.
+    // The whole scan takes minutes, and no other test runs by then.
     let (half, rest) = zones.split_at(zones.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| scan_all(half));

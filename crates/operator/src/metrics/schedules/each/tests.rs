@@ -9,7 +9,7 @@ use crate::metrics::schedules::ScheduleMetrics;
 
 const PLANNED_FROM: &str = "2027-01-15T08:00:00Z";
 
-/// A target with these schedules, each with what its status says.
+/// Returns a target with these schedules and their statuses.
 fn target(schedules: &[(&str, Value)]) -> Target {
     static VERSION: AtomicU32 = AtomicU32::new(1);
     let mut target = Target::default();
@@ -33,7 +33,8 @@ fn target(schedules: &[(&str, Value)]) -> Target {
     target
 }
 
-/// A run of a slot that has ended, so many minutes after the plan began; and how many slots were missed before it.
+/// Returns the status of a schedule whose last run has ended. Its slot was `minute` minutes after the plan began, and
+/// `missed` slots before it were missed.
 fn ran(minute: u32, missed: u32) -> Value {
     let slot = |minute: u32| format!("2027-01-15T08:{minute:02}:00Z");
     let mut status = json!({"lastRun": {"slot": slot(minute), "outcome": "Failed", "endTime": slot(minute + 1)}});
@@ -47,7 +48,7 @@ fn key() -> Key {
     Key::Unreadable(Uid::new("n"))
 }
 
-/// The series, as `name/label`.
+/// Returns the series as `name/label`, with their values.
 fn slots(each: &EachSchedule) -> Vec<(String, u64)> {
     let metrics = each.slots.collect().into_iter().flat_map(|mut family| family.take_metric());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small whole numbers
