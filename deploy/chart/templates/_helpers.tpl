@@ -2,7 +2,7 @@
 {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* The name of the operator's objects. 52 characters: names are made from it. */ -}}
+{{- /* The name of the operator's objects. At most 52 characters, because longer names are built from it. */ -}}
 {{- define "wfe-operator.fullname" -}}
 {{- $name := include "wfe-operator.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -42,7 +42,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ if contains ":" .host }}[{{ .host }}]{{ else }}{{ .host }}{{ end }}:{{ .port }}
 {{- end }}
 
-{{- /* The arguments that values set, as a YAML list. */ -}}
+{{- /* The arguments of the operator that values set, as a YAML list. */ -}}
 {{- define "wfe-operator.args" -}}
 - --namespace={{ .Release.Namespace }}
 {{- with .Values.watchNamespace }}
@@ -71,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - --log-level={{ .Values.log.level }}
 {{- end }}
 
-{{- /* A text with other names in it: {text: ..., names: [[old, new], ...]}. */ -}}
+{{- /* Replaces names in a text: {text: ..., names: [[old, new], ...]}. */ -}}
 {{- define "wfe-operator.renamed" -}}
 {{- $text := .text -}}
 {{- /* In two steps, because a new name may contain an old one. */ -}}

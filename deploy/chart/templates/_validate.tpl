@@ -1,4 +1,4 @@
-{{- /* Values that contradict each other. What one value alone may be, the schema says. */ -}}
+{{- /* Refuses values that contradict each other. The schema checks each single value. */ -}}
 {{- define "wfe-operator.validate" -}}
 {{- $v := .Values -}}
 
@@ -82,7 +82,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* A Go duration as a number that can be compared with another one's: the time so long after some moment. */ -}}
+{{- /* Converts a Go duration into a number, for comparisons: the time that long after a fixed date. */ -}}
 {{- define "wfe-operator.moment" -}}
 {{ (mustDateModify . (toDate "2006-01-02" "2000-01-01")).UnixMilli }}
 {{- end }}
