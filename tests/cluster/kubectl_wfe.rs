@@ -8,6 +8,7 @@ mod hostile;
 mod in_force;
 mod rights;
 mod schedules;
+mod status;
 mod terminal;
 
 use std::path::PathBuf;

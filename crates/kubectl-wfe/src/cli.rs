@@ -11,6 +11,15 @@ use wfe_settings::cli::PolicyArgs;
 
 use crate::subject::Subject;
 
+const STATUS: &str = "\
+Examples:
+  kubectl wfe status                                    the alert gives a number: which targets are these?
+  kubectl wfe status node/worker-1                      what blocks this target, and what must I do?
+  kubectl wfe status restart-x7k2p                      what does this WorkflowExecution do, or what became of it?
+  kubectl wfe status --namespace payment                the same overview, of one namespace
+
+Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
+
 const EXPLAIN: &str = "\
 Examples:
   kubectl wfe explain payment/deployment/payment-api         would a new execution on this target run?
@@ -82,6 +91,10 @@ pub(crate) struct Cli {
 /// The commands of the plugin.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show who needs a person, what runs and what waits; or how one target or WorkflowExecution stands now, and which
+    /// command comes next. Writes nothing.
+    #[command(after_help = STATUS)]
+    Status(Box<StatusArgs>),
     /// Explain whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
     #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),
@@ -97,6 +110,22 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ScheduleCommand,
     },
+}
+
+/// The flags of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// A target (namespace/kind/name or kind/name), or the name of a WorkflowExecution. Default: an overview of all.
+    #[arg(value_name = "TARGET|NAME", value_parser = Subject::parse)]
+    pub(crate) subject: Option<Subject>,
+
+    /// The format of the answer. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
 }
 
 /// The commands for schedules.

@@ -11,20 +11,12 @@ use crate::file;
 use crate::output::output;
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
-use crate::view::Lookout;
+use crate::view::{Lookout, Seen};
 
 /// Runs the command. Yes: it would run now, runs, or has completed.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
-    let added = match (&args.file, &args.subject) {
-        (Some(file), _) => Some(from_file(&lookout, file, cluster.namespace.as_deref())?),
-        (None, Some(Subject::Target(target))) => Some(lookout.hypothetical(target, args.workflow.as_deref())?),
-        _ => None,
-    };
-    let report = match not_seen(&lookout, added.as_ref(), &args).await? {
-        Some(report) => report,
-        None => foretell(&lookout, added.as_ref(), &args).await?,
-    };
+    let (report, _) = report(&lookout, cluster, &args).await?;
     match args.output {
         Some(Format::Json) => output().json("Explanation", &report)?,
         None => write!(output(), "{report}")?,
@@ -32,8 +24,25 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
     Ok(report.is_yes())
 }
 
+/// Reports on the subject of the flags, and returns what was seen; nothing if the operator does not watch its namespace.
+pub(crate) async fn report(
+    lookout: &Lookout,
+    cluster: &ClusterArgs,
+    args: &ExplainArgs,
+) -> Result<(Report, Option<Seen>)> {
+    let added = match (&args.file, &args.subject) {
+        (Some(file), _) => Some(from_file(lookout, file, cluster.namespace.as_deref())?),
+        (None, Some(Subject::Target(target))) => Some(lookout.hypothetical(target, args.workflow.as_deref())?),
+        _ => None,
+    };
+    match not_seen(lookout, added.as_ref(), args).await? {
+        Some(report) => Ok((report, None)),
+        None => foretell(lookout, added.as_ref(), args).await.map(|(report, seen)| (report, Some(seen))),
+    }
+}
+
 /// Lists what the operator would list, and predicts the decision.
-async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Report> {
+async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<(Report, Seen)> {
     let mut seen = lookout.look(added).await?;
     let object = match (added, &args.subject) {
         (None, Some(Subject::Execution(name))) => {
@@ -49,7 +58,7 @@ async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     if let Some(target) = record.target.as_ref().filter(|_| record.execution.is_undecided()) {
         report.is_unserved(lookout.unserved(target).await);
     }
-    Ok(report)
+    Ok((report, seen))
 }
 
 /// Answers for a namespace that the operator does not watch.

@@ -18,6 +18,7 @@ mod policies;
 mod report;
 mod retries;
 mod schedule;
+mod status;
 mod subject;
 mod table;
 mod view;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<bool> {
     tokio::runtime::Runtime::new()?.block_on(async {
         match cli.command {
+            Command::Status(args) => status::run(&cli.cluster, *args).await,
             Command::Explain(args) => explain::run(&cli.cluster, *args).await,
             Command::Clear(args) => clear::run(&cli.cluster, *args).await,
             Command::Circuits(args) => circuits::run(&cli.cluster, &args).await,

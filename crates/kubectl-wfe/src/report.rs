@@ -87,6 +87,9 @@ pub(crate) struct Report {
     /// Labels and what follows each.
     #[serde(skip)]
     facts: Vec<(&'static str, String)>,
+    /// The same of what the answer depends on.
+    #[serde(skip)]
+    basis: Vec<(&'static str, String)>,
 }
 
 /// The outlook of an execution.
@@ -273,7 +276,7 @@ impl Report {
                 report.facts.push(("blocked too", format!("{}: {}", block.reason(), block.message(&about.target))));
             }
         }
-        report.facts.extend(about.basis.told());
+        report.basis = about.basis.told().collect();
         report
     }
 
@@ -379,6 +382,7 @@ impl Report {
             head: String::new(),
             other_workflows: String::new(),
             facts: Vec::new(),
+            basis: Vec::new(),
         }
     }
 

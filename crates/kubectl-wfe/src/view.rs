@@ -236,6 +236,16 @@ impl Lookout {
 }
 
 impl Seen {
+    /// Returns all targets.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
+        self.index.keys().filter_map(|key| Some(&self.index.ready(key)?.target))
+    }
+
+    /// Returns all executions.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &DynamicObject> {
+        self.executions.iter()
+    }
+
     /// Returns an execution by its name.
     pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
         self.executions
@@ -275,8 +285,7 @@ impl Seen {
     /// Returns the target of a schedule, and the uid of the schedule.
     pub(crate) fn target_of_schedule(&self, asked: &AskedSchedule) -> Option<(&Target, &Uid)> {
         let (namespace, name) = asked.name();
-        let mut targets = self.index.keys().filter_map(|key| Some(&self.index.ready(key)?.target));
-        targets.find_map(|target| {
+        self.targets().find_map(|target| {
             let mut schedules = target.schedules.values();
             let found = schedules.find(|it| &*it.id.namespace == namespace && &*it.id.name == name)?;
             Some((target, &found.id.uid))

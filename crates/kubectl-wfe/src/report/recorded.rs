@@ -83,7 +83,8 @@ impl Recorded {
         )
     }
 
-    fn reason(&self) -> &str {
+    /// Returns the reason, as `-o json` and the condition have it.
+    pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Waits { reason, .. } => reason,
             Self::Nothing { .. } => UNDECIDED,

@@ -37,6 +37,34 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.brief())?;
+        if !self.basis.is_empty() && self.facts.is_empty() {
+            writeln!(f)?;
+        }
+        for (label, said) in &self.basis {
+            writeln!(f, "  {label:<12} {}", line(said))?;
+        }
+        if !self.rules.is_empty() {
+            writeln!(f, "\nWhat each rule found, in order:")?;
+        }
+        for Rule { name, found, until } in &self.rules {
+            let until = until.as_ref().map_or(String::new(), |until| format!(" (until {until})"));
+            writeln!(f, "  {name}: {}{until}", line(found))?;
+        }
+        Ok(())
+    }
+}
+
+/// A report without what it depends on and without the findings of the rules.
+pub(crate) struct Brief<'a>(&'a Report);
+
+impl Report {
+    /// Shows the answer alone.
+    pub(crate) fn brief(&self) -> Brief<'_> {
+        Brief(self)
+    }
+
+    fn write_brief(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [target, namespace, head] = [&self.target, &self.namespace, &self.head].map(|text| line(text));
         if let Some(why) = &self.unserved {
             writeln!(f, "{target}: {}\n", line(why))?;
@@ -58,14 +86,13 @@ impl fmt::Display for Report {
         for (label, said) in &self.facts {
             writeln!(f, "  {label:<12} {}", line(said))?;
         }
-        if !self.rules.is_empty() {
-            writeln!(f, "\nWhat each rule found, in order:")?;
-        }
-        for Rule { name, found, until } in &self.rules {
-            let until = until.as_ref().map_or(String::new(), |until| format!(" (until {until})"));
-            writeln!(f, "  {name}: {}{until}", line(found))?;
-        }
         Ok(())
+    }
+}
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_brief(f)
     }
 }
 
