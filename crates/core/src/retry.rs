@@ -256,7 +256,7 @@ impl Stop {
             Self::StopWhen => "stopWhen holds".to_owned(),
             Self::RetryWhen => "retryWhen does not hold".to_owned(),
             Self::ConditionError(what) => format!("a condition could not be answered: {what}"),
-            Self::Ran => "something of it ran, or nobody can tell, and retryExecutionFailures is not set".to_owned(),
+            Self::Ran => "something of it ran, or may have run, and retryExecutionFailures is not set".to_owned(),
             Self::Exhausted => "it was the last attempt".to_owned(),
             Self::MaxDuration => "the next attempt would begin after maxDuration".to_owned(),
             Self::NotCreated => "its PipelineRun could not be created in time".to_owned(),

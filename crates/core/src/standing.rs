@@ -53,7 +53,7 @@ impl Blocked {
     pub fn message(self, target: &str) -> String {
         match self {
             Self::Yes(BlockReason::PreviousExecutionFailed) => format!(
-                "something of it ran, or nobody can tell, so what would run next on {target} is skipped; see what it left \
+                "something of it ran, or may have run, so what would run next on {target} is skipped; see what it left \
                  behind, then clear it: kubectl wfe clear {target} --reason '...'"
             ),
             Self::Yes(BlockReason::ExhaustedRetries) => format!(

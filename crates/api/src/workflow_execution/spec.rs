@@ -337,7 +337,7 @@ fn retry_schema(_: &mut SchemaGenerator) -> Schema {
                  \"exitCode == 3\". At most 512 characters. Absent: none.",
             ),
             "retryExecutionFailures": flag(
-                "Whether an attempt is repeated though something of the workflow ran, or nobody can tell: set it only \
+                "Whether an attempt is repeated even if something of the workflow ran or may have run: set it only \
                  where every step may run twice. Absent: false.",
             ),
             "maxDuration": duration(

@@ -151,7 +151,7 @@ impl Skip {
                     ""
                 };
                 format!(
-                    "{failed} failed on {target} at {} after something of it had run, or nobody can tell{repeated}; see \
+                    "{failed} failed on {target} at {} after something of it had run, or may have run{repeated}; see \
                      what it left behind, then clear {} (spec.clearance) or create a WorkflowExecution of another \
                      workflow with recoveryOf: {} (and from another bundle)",
                     failed.dated(),
@@ -191,7 +191,7 @@ fn next(until: Option<Time>, past: &Remediation) -> String {
         Some(until) => {
             format!("a new WorkflowExecution can run from {} on, or when {} is deleted", shown(until), past.execution)
         }
-        None => format!("nobody can tell when that is over: delete {} to go on", past.execution),
+        None => format!("its status does not tell when that is over: delete {} to go on", past.execution),
     }
 }
 

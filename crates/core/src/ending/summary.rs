@@ -124,7 +124,7 @@ impl Failure {
             Started::Unknown(doubt) => {
                 let doubt = doubt.to_string();
                 format!(
-                    "Nobody can tell whether anything ran, so it counts as if it had: {}.",
+                    "The operator cannot tell whether anything ran, so it counts as if something had: {}.",
                     cut(&doubt, MAX_NAME * 2)
                 )
             }
@@ -138,7 +138,7 @@ impl Failure {
         if self.was_execution_failure() {
             let repair = match self.reason {
                 FailureReason::OomKilled => "give the step more memory",
-                FailureReason::DeadlineExceeded => "find out what took so long, or give it more time,",
+                FailureReason::DeadlineExceeded => "find out what took so long or give it more time",
                 FailureReason::Forbidden => "give its service account the right that it lacks",
                 FailureReason::ResourceExhausted => "make room in the cluster",
                 FailureReason::ConfigurationError => "correct it or its parameters",
@@ -146,8 +146,7 @@ impl Failure {
                 FailureReason::Unknown => "find the cause in the logs of its pods",
             };
             return format!(
-                "Look at the target and clear it when it is in order; {repair} before this workflow runs again, or choose \
-                 another."
+                "Examine the target, clear it when it is in order, and {repair} before this workflow runs again."
             );
         }
         let repair = self.repair();

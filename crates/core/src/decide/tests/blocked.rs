@@ -204,7 +204,7 @@ fn the_condition_says_what_the_block_means_and_what_ends_it() {
     for (blocked, expected) in [
         (
             Blocked::Yes(PreviousExecutionFailed),
-            "something of it ran, or nobody can tell, so what would run next on node/n is skipped; see what it left \
+            "something of it ran, or may have run, so what would run next on node/n is skipped; see what it left \
              behind, then clear it: kubectl wfe clear node/n --reason '...'",
         ),
         (

@@ -84,16 +84,13 @@ fn the_words_for_each_reason() {
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with OOMKilled: its step 'run' took more memory \
              than it may have. Reported was: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
-             workflow ran, so the target may be changed half way. Look at the target and clear it when it is in order; give \
-             the step more memory before this workflow runs again, or choose another.",
+             workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give the step more memory before this workflow runs again.",
         ),
         (
             failure(Forbidden, denied, ran(), Some(task(Some("patch"), Some(1)))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with Forbidden: its step 'patch' was denied what \
              it tried to do. Reported was: apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \
-             \"x\" is forbidden. Something of the workflow ran, so the target may be changed half way. Look at the target and \
-             clear it when it is in order; give its service account the right that it lacks before this workflow runs \
-             again, or choose another.",
+             \"x\" is forbidden. Something of the workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give its service account the right that it lacks before this workflow runs again.",
         ),
         (
             failure(
@@ -104,22 +101,18 @@ fn the_words_for_each_reason() {
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s: its step 'run' exited with code 3. \
              Reported was: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
-             target may be changed half way. Look at the target and clear it when it is in order; find the cause in the logs \
-             of its pods before this workflow runs again, or choose another.",
+             target may be changed half way. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
         ),
         (
             failure(Unknown, "cancelled by jo: enough.", Started::Unknown(Doubt::Opaque("inner".into())), None),
-            "Workflow 'restart' on node/a failed after 45s. Reported was: cancelled by jo: enough. Nobody can tell \
-             whether anything ran, so it counts as if it had: inner is no TaskRun: only its own controller knows what it \
-             did. Look at the target and clear it when it is in order; find the cause in the logs of its pods before this \
-             workflow runs again, or choose another.",
+            "Workflow 'restart' on node/a failed after 45s. Reported was: cancelled by jo: enough. The operator cannot tell whether anything ran, so it counts as if something had: inner is no TaskRun: only its own controller knows what it \
+             did. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
         ),
         (
             failure(DeadlineExceeded, "PipelineRunTimeout: not done within 30m0s", ran(), Some(task(None, None))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with DeadlineExceeded: its time was up. Reported \
              was: PipelineRunTimeout: not done within 30m0s. Something of the workflow ran, so the target may be changed \
-             half way. Look at the target and clear it when it is in order; find out what took so long, or give it more \
-             time, before this workflow runs again, or choose another.",
+             half way. Examine the target, clear it when it is in order, and find out what took so long or give it more time before this workflow runs again.",
         ),
         (
             failure(ImagePullBackOff, "check: TaskRunImagePullFailed: Back-off", waited(), Some(task(None, None))),

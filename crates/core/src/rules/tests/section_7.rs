@@ -119,7 +119,7 @@ fn odd() -> Vec<Row> {
             BACKOFF,
         ),
         row(
-            "without any time nobody can tell when it is over",
+            "without any time its status does not tell when that is over",
             vec![failed_with(|it| (it.failed_at, it.completed_at) = (None, None))],
             far,
             BACKOFF,

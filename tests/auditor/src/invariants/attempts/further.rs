@@ -171,7 +171,7 @@ impl<'a> Step<'_, 'a> {
         let is_configuration = previous["reason"] == FailureReason::ConfigurationError.as_str();
         self.left()
             .or_else(|| (has_ended && previous["reason"].is_null()).then_some("after one that succeeded"))
-            .or_else(|| (ran && !retry.tries_what_ran).then_some("after one that ran, or of which nobody can tell"))
+            .or_else(|| (ran && !retry.tries_what_ran).then_some("after one that ran, or that may have run"))
             .or_else(|| {
                 (is_configuration && retry.has_default_condition)
                     .then_some("after one that failed by its configuration")
