@@ -11,6 +11,10 @@ use wfe_settings::cli::PolicyArgs;
 
 use crate::subject::Subject;
 
+mod views;
+
+pub(crate) use views::{HistoryArgs, ListArgs};
+
 const STATUS: &str = "\
 Examples:
   kubectl wfe status                                    the alert gives a number: which targets are these?
@@ -95,6 +99,12 @@ pub(crate) enum Command {
     /// command comes next. Writes nothing.
     #[command(after_help = STATUS)]
     Status(Box<StatusArgs>),
+    /// List executions, a line each: what they do or wait for, or why they ended. Writes nothing.
+    #[command(after_help = views::LIST)]
+    List(Box<ListArgs>),
+    /// Show what happened on a target: executions, and what people did. Writes nothing.
+    #[command(after_help = views::HISTORY)]
+    History(Box<HistoryArgs>),
     /// Explain whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
     #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),

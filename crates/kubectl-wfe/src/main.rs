@@ -10,8 +10,10 @@ mod cli;
 mod connection;
 mod explain;
 mod file;
+mod history;
 mod installation;
 mod kinds;
+mod list;
 mod moment;
 mod output;
 mod policies;
@@ -46,6 +48,8 @@ fn run(cli: Cli) -> anyhow::Result<bool> {
     tokio::runtime::Runtime::new()?.block_on(async {
         match cli.command {
             Command::Status(args) => status::run(&cli.cluster, *args).await,
+            Command::List(args) => list::run(&cli.cluster, *args).await,
+            Command::History(args) => history::run(&cli.cluster, *args).await,
             Command::Explain(args) => explain::run(&cli.cluster, *args).await,
             Command::Clear(args) => clear::run(&cli.cluster, *args).await,
             Command::Circuits(args) => circuits::run(&cli.cluster, &args).await,

@@ -51,12 +51,12 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool>
 }
 
 /// Returns a text of an object; none if it is absent or empty.
-fn text<'a>(object: &'a DynamicObject, pointer: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> Option<&'a str> {
     object.data.pointer(pointer).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty())
 }
 
 /// Describes where an execution failed: `task drain, step evict: exit code 1`. None if its status names no task.
-fn place_of_failure(object: &DynamicObject) -> Option<String> {
+pub(crate) fn place_of_failure(object: &DynamicObject) -> Option<String> {
     let details = "/status/failureDetails";
     let task = text(object, &format!("{details}/failedTaskName"))?;
     let step = text(object, &format!("{details}/failedStepName")).map(|step| format!(", step {step}"));

@@ -1,0 +1,64 @@
+//! The flags of `list` and `history`.
+
+use clap::Args;
+use wfe_core::target::TargetName;
+
+use super::{Format, ViewArgs};
+use crate::subject::Subject;
+
+pub(super) const LIST: &str = "\
+Examples:
+  kubectl wfe list --all-namespaces --needs-person    the executions that block a target
+  kubectl wfe list --running                          what runs in this namespace
+
+Exit code: 0; with --needs-person 1 if there is one; 2 an error.";
+
+pub(super) const HISTORY: &str = "\
+Example:
+  kubectl wfe history node/worker-1
+
+Exit code: 0; 2 an error.";
+
+/// The flags of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// All namespaces.
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// Only executions that block their target until a person clears it.
+    #[arg(long, conflicts_with_all = ["running", "waiting"])]
+    pub(crate) needs_person: bool,
+
+    /// Only executions that run.
+    #[arg(long, conflicts_with = "waiting")]
+    pub(crate) running: bool,
+
+    /// Only executions that are not decided yet.
+    #[arg(long)]
+    pub(crate) waiting: bool,
+
+    /// The format of the answer. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
+
+/// The flags of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// The target (namespace/kind/name or kind/name).
+    #[arg(value_name = "TARGET", value_parser = Subject::parse_target)]
+    pub(crate) target: TargetName,
+
+    /// The format of the answer. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
