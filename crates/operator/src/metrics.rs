@@ -63,6 +63,7 @@ struct Inner {
     backoff_skips: IntCounterVec,
     consecutive_failures: IntGaugeVec,
     blocked_targets: IntGaugeVec,
+    blocked_target_info: IntGaugeVec,
     runs_created: IntCounter,
     decisions: Histogram,
     performs: Histogram,
@@ -127,6 +128,11 @@ impl Metrics {
                 "workflowexecution_blocked_targets",
                 "Targets on which nothing runs until a person clears them, by the reason that is met first.",
                 &["reason"],
+            )?,
+            blocked_target_info: gauges(
+                "workflowexecution_blocked_target_info",
+                "The blocked targets by name, and the execution that blocks each: 50 of them.",
+                &["target_resource", "reason", "execution"],
             )?,
             runs_created: IntCounter::new(
                 "workflowexecution_pipelinerun_creation_total",
@@ -236,7 +242,11 @@ impl Metrics {
     /// Returns the gauges of the blocks of each target.
     #[must_use]
     pub fn standing(&self) -> StandingGauges {
-        StandingGauges::new(self.0.consecutive_failures.clone(), self.0.blocked_targets.clone())
+        StandingGauges::new(
+            self.0.consecutive_failures.clone(),
+            self.0.blocked_targets.clone(),
+            self.0.blocked_target_info.clone(),
+        )
     }
 
     /// Returns the gauges of waiting and draining.

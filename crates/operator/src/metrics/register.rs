@@ -26,6 +26,7 @@ impl Inner {
         registry.register(Box::new(self.backoff_skips.clone()))?;
         registry.register(Box::new(self.consecutive_failures.clone()))?;
         registry.register(Box::new(self.blocked_targets.clone()))?;
+        registry.register(Box::new(self.blocked_target_info.clone()))?;
         registry.register(Box::new(self.runs_created.clone()))?;
         registry.register(Box::new(self.decisions.clone()))?;
         registry.register(Box::new(self.performs.clone()))?;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use prometheus::IntGaugeVec;
+use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
 use wfe_core::standing::Standing;
 use wfe_view::index::Key;
@@ -14,10 +15,15 @@ use super::series::LimitedSeries;
 /// The label of targets without their own series: every target name contains a `/`.
 const OVERFLOW: &str = "overflow";
 
+/// How many blocked targets are named: an alert shows a few of them, and `kubectl wfe status` all.
+const NAMED: usize = 50;
+
 /// Updates the gauges. Owned by the engine.
 pub struct StandingGauges {
     failures: LimitedSeries<1>,
     blocked: IntGaugeVec,
+    /// The names of blocked targets.
+    info: LimitedSeries<3>,
     shown: HashMap<Key, Shown>,
 }
 
@@ -27,11 +33,16 @@ struct Shown {
     label: Option<Box<str>>,
     failures: u32,
     block: Option<BlockReason>,
+    /// The labels of its series among the names of blocked targets; none without one.
+    info: Option<[Box<str>; 3]>,
 }
 
 impl StandingGauges {
-    pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec) -> Self {
-        Self { failures: LimitedSeries::new(failures, [OVERFLOW]), blocked, shown: HashMap::new() }
+    pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec, info: IntGaugeVec) -> Self {
+        let failures = LimitedSeries::new(failures, [OVERFLOW]);
+        let mut info = LimitedSeries::new(info, [OVERFLOW, "", ""]);
+        info.most = NAMED;
+        Self { failures, blocked, info, shown: HashMap::new() }
     }
 
     /// Shows the blocks of a target with this name; a target whose name cannot be read has none.
@@ -43,11 +54,15 @@ impl StandingGauges {
         }
         let label = self.take_away(key).or_else(|| name.map(Into::into));
         let Some(label) = label.filter(|_| failures > 0 || block.is_some()) else { return };
+        let past = standing.blocks.first().and_then(Skip::remediation);
+        let info =
+            block.zip(past).map(|(block, past)| [&*label, block.as_str(), &past.execution.to_string()].map(Into::into));
         if let Some(block) = block {
             self.blocked.with_label_values(&[block.as_str()]).inc();
         }
+        let info = info.filter(|labels: &[Box<str>; 3]| self.info.add(labels.each_ref().map(|it| &**it), 1));
         let has_series = self.failures.add([&*label], failures);
-        self.shown.insert(key.clone(), Shown { label: has_series.then_some(label), failures, block });
+        self.shown.insert(key.clone(), Shown { label: has_series.then_some(label), failures, block, info });
     }
 
     /// Removes a target.
@@ -65,9 +80,13 @@ impl StandingGauges {
 
     /// Removes a target from the gauges, and returns the label that it had.
     fn take_away(&mut self, key: &Key) -> Option<Box<str>> {
-        let Shown { label, failures, block } = self.shown.remove(key)?;
+        let Shown { label, failures, block, info } = self.shown.remove(key)?;
         if let Some(block) = block {
             self.blocked.with_label_values(&[block.as_str()]).dec();
+            match &info {
+                Some(labels) => self.info.remove(labels.each_ref().map(|it| &**it)),
+                None => self.info.remove_beyond(1),
+            }
         }
         match &label {
             Some(label) => self.failures.remove([label]),
@@ -82,13 +101,15 @@ mod tests {
     use super::*;
     use prometheus::Opts;
     use prometheus::core::Collector;
-    use wfe_core::ending::{Remediation, Skip};
+    use wfe_core::ending::Remediation;
     use wfe_core::name::{ExecutionId, Uid};
     use wfe_core::target::TargetName;
 
     fn gauges(max_series: usize) -> StandingGauges {
         let vec = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
-        let mut gauges = StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"));
+        let info = IntGaugeVec::new(Opts::new("info", "h"), &["target_resource", "reason", "execution"]).unwrap();
+        let mut gauges = StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"), info);
+        gauges.info.most = 1;
         gauges.failures.most = max_series;
         gauges
     }
@@ -138,10 +159,13 @@ mod tests {
         show(&mut gauges, "node/b", 0, Some(BlockReason::PreviousExecutionFailed));
         assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 5)]));
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 1), ("PreviousExecutionFailed", 1)]));
+        // Of two blocked targets, one has a name: labels are in the order of their names.
+        assert_eq!(series(&gauges.info.gauge), pairs(&[("", 1), ("ops/w", 1)]));
         show(&mut gauges, "node/a", 0, None);
         gauges.forget(&Key::Chain(TargetName::parse("node/b").unwrap().chain()));
         assert_eq!(series(&gauges.failures.gauge), []);
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 0), ("PreviousExecutionFailed", 0)]));
+        assert_eq!(series(&gauges.info.gauge), []);
         assert!(gauges.shown.is_empty());
         show(&mut gauges, "node/a", 4, Some(BlockReason::ExhaustedRetries));
         gauges.forget_all();
