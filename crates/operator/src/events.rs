@@ -25,7 +25,9 @@ use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
 use wfe_core::guard::WordKind;
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
+use wfe_core::reason::BlockReason;
 use wfe_core::residue::ResidueId;
+use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_settings::config::ConfigObject;
@@ -147,6 +149,13 @@ impl Announcement {
     pub fn lock_released(execution: &ExecutionId, target: Option<&TargetName>) -> Self {
         let note = format!("{} is free", target.map_or("the target", TargetName::as_str));
         Self::normal(execution, "LockReleased", "Release", note)
+    }
+
+    /// Its failure blocks its target until a person clears it.
+    #[must_use]
+    pub fn target_blocked(execution: &ExecutionId, target: &TargetName, reason: BlockReason) -> Self {
+        let note = format!("{}: {}", reason.as_str(), Blocked::Yes(reason).message(target.as_str()));
+        Self { warning: true, place: 5, ..Self::normal(execution, "TargetBlocked", "Block", note) }
     }
 
     /// A person has lifted the block that it had left on its target.

@@ -244,7 +244,7 @@ impl Performer {
                 let (reason, message) = (waiting.reason(), waiting.message());
                 tracing::info!(wfe = %execution, %target, reason, "the next attempt is held back: {message}");
             }
-            Says::Ended { ending, .. } => self.tell_end(execution, &target, ending, before),
+            Says::Ended { ending, .. } => self.tell_end(execution, name, ending, before),
             Says::Progress { shown, .. } => {
                 let (tasks, started) = (shown.tasks, shown.proof.as_ref().map(|proof| &*proof.words));
                 if let Some(awaits) = &shown.awaits {
@@ -282,7 +282,8 @@ impl Performer {
         }
     }
 
-    fn tell_end(&self, execution: &ExecutionId, target: &Shown<'_>, ending: &Ending, before: &Subject) {
+    fn tell_end(&self, execution: &ExecutionId, name: Option<&TargetName>, ending: &Ending, before: &Subject) {
+        let target = &Shown(name);
         // An execution between two attempts has no run yet.
         let run = before.run.as_ref().filter(|_| !before.waits());
         match ending {
@@ -305,6 +306,9 @@ impl Performer {
                     self.tell_last_attempt(execution, target, tried, run);
                 }
                 self.events.announce(Announcement::failed(execution, failure));
+                if let Some((reason, target)) = failure.blocks().filter(|_| !before.analyses).zip(name) {
+                    self.events.announce(Announcement::target_blocked(execution, target, reason));
+                }
             }
         }
         if !before.undeclared.is_empty() {
