@@ -78,3 +78,8 @@ pub(crate) fn condition(wfe: &Value, kind: &str) -> String {
 pub(crate) fn fields(wfe: &Value) -> BTreeSet<&str> {
     wfe["status"].as_object().into_iter().flatten().map(|(field, _)| field.as_str()).collect()
 }
+
+/// The status that the API server gives a new execution, before an operator has written one.
+pub(crate) fn unwritten() -> Value {
+    json!({"observedGeneration": -1})
+}

@@ -13,7 +13,7 @@ use wfe_testkit::{Outcome, Pipeline, World, repository, wfe};
 use crate::audited::audited;
 use crate::clearing::clear;
 use crate::configuration::pause::{annotate, is_paused};
-use crate::expect::{condition, text};
+use crate::expect::{condition, text, unwritten};
 use crate::history::past::{Past, ended, running, time, write};
 use crate::history::{assert_skipped, short};
 
@@ -188,7 +188,7 @@ async fn create(world: &World, backup: &Value) -> Result<Result<DynamicObject, S
     let api = world.api(&wfe::resource(), world.namespace());
     let created = refusal(api.create(&PostParams::default(), &serde_json::from_value(object)?).await)?;
     if let Ok(created) = &created {
-        ensure!(created.data["status"].is_null(), "{created:#?}");
+        ensure!(created.data["status"] == unwritten(), "{created:#?}");
     }
     Ok(created)
 }
@@ -199,7 +199,7 @@ async fn update_status(
     mut created: DynamicObject,
     backup: &Value,
 ) -> Result<Result<DynamicObject, String>> {
-    if backup["status"].is_null() {
+    if backup["status"] == unwritten() {
         return Ok(Ok(created));
     }
     created.data["status"] = backup["status"].clone();

@@ -13,7 +13,7 @@ use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, is_termina
 
 use crate::admission::marks::an_operator_whose_marks_are_refused_waits;
 use crate::configuration;
-use crate::expect::{condition, text};
+use crate::expect::{condition, text, unwritten};
 use crate::leader;
 use crate::policies::what_protects_is_not_known;
 use crate::refused::await_unready;
@@ -218,7 +218,7 @@ async fn a_rival_waits_for_the_live_read_of_what_is_left(world: World, right: Ri
     world.wfe("rival").image(&bundle).create().await?;
     await_warning(&operator, &right).await?;
     another_target_works(&world, &bundle).await?;
-    assert_eq!(world.get_wfe("rival").await?["status"], Value::Null, "it is not skipped unread");
+    assert_eq!(world.get_wfe("rival").await?["status"], unwritten(), "it is not skipped unread");
     world.give_back(&right).await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert!(text(&rival["status"]["skipDetails"]["message"]).contains("still stopping"), "{rival:#}");
@@ -328,7 +328,7 @@ async fn schedules_wait_and_executions_go_on(world: World, right: Right) -> Resu
     schedules::create(&world, "unseen", "node/unseen", &bundle, &json!({"interval": "1h"})).await?;
     another_target_works(&world, &bundle).await?;
     let unseen = schedules::await_schedule(&world, "unseen", "is there", |_| true).await?;
-    assert_eq!(unseen["status"], Value::Null, "{unseen:#}");
+    assert_eq!(unseen["status"], unwritten(), "{unseen:#}");
     world.give_back(&right).await?;
     schedules::await_schedule(&world, "unseen", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
     world.close().await
@@ -425,7 +425,7 @@ async fn a_pending_run_is_not_committed(world: World, right: Right) -> Result<()
     let operator = world.operator().start().await?;
     world.wfe("patient").image(&bundle).create().await?;
     await_warning(&operator, &right).await?;
-    assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
+    assert_eq!(world.get_wfe("patient").await?["status"], unwritten());
     let runs = world.runs().await?;
     assert!(matches!(&runs[..], [run] if run["spec"]["status"] == "PipelineRunPending"), "{runs:#?}");
     let says_it = |said: &str| said.contains("the operator itself lacks a right") && said.contains(&right.missing());
@@ -466,7 +466,7 @@ async fn nobody_leads(world: World, right: Right) -> Result<()> {
     let deliveries = "workflowexecution_watch_deliveries_total";
     let has_seen = |metrics: &Metrics| metrics.value(deliveries, &[("resource", "workflowexecutions")]) >= 1.0;
     operator.await_metrics("the execution seen", has_seen).await?;
-    assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
+    assert_eq!(world.get_wfe("patient").await?["status"], unwritten());
     assert_eq!(world.runs().await?.len(), 0);
     world.give_back(&right).await?;
     world.await_phase("patient", "Completed").await?;

@@ -43,6 +43,11 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// [`Waiting::REASONS`](wfe_core::waiting::Waiting::REASONS), such as [`PAUSED`]. The message says what would end the
 /// wait. Absent: it does not wait, or has waited for a shorter time. It is never False: the end of the wait removes it.
 pub const WAITING: &str = "Waiting";
+/// The execution has not ended. Tools that wait for objects (kstatus: Flux, `helm --wait`) read this condition and the
+/// next; both are only ever True.
+pub const RECONCILING: &str = "Reconciling";
+/// The execution failed, and that does not change any more.
+pub const STALLED: &str = "Stalled";
 /// Whether no admission policy was in force when the operator saw a clearance or cancellation.
 ///
 /// True: the clearance ([`CLEARANCE_UNGUARDED`]) does not count now. The same holds for a cancellation

@@ -1,9 +1,11 @@
 //! The CRDs, as the API server accepts them and as the files in `crds/` hold them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceConversion, CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use serde_json::json;
 
 use crate::{WorkflowExecution, WorkflowSchedule};
 
@@ -31,6 +33,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
                 take_fields(part, spec, &path.join("."));
             }
         }
+    }
+    for status in schemas(&mut executions).filter_map(|schema| below(schema, &["status"])) {
+        // Tools that wait for objects (kstatus) take an object without a status for a finished one. With this default,
+        // the status of a new object is older than its spec.
+        status.default = Some(JSON(json!({"observedGeneration": -1})));
     }
     let mut crds = vec![executions, schedules];
     crds.iter_mut().for_each(fill_in);

@@ -37,9 +37,9 @@ pub use target::target_resource;
 pub use wfe_core::target::{TargetError, is_dns_label};
 pub use workflow_execution::{
     AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
-    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
-    RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
-    WorkflowRef,
+    FailureDetails, FailureReason, NextAction, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
+    RecordedStep, RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec,
+    WorkflowExecutionStatus, WorkflowRef,
 };
 pub use workflow_schedule::{WorkflowSchedule, WorkflowScheduleSpec, WorkflowScheduleStatus};
 

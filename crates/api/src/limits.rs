@@ -41,6 +41,10 @@ pub const REASON: u32 = 1024;
 pub const MESSAGE: u32 = 32_768;
 /// Longest summary in plain words.
 pub const SUMMARY: u32 = 1000;
+/// Longest summary of a status in `kubectl get`: with the other columns it fits a terminal of 80 columns.
+pub const STATUS_SUMMARY: u32 = 24;
+/// Longest reason of a next step: a sentence.
+pub const STEP_REASON: u32 = 128;
 /// Most conditions of one object.
 pub const CONDITIONS: u32 = 16;
 /// Longest type of a condition; metav1.Condition has the same limit.

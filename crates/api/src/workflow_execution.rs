@@ -8,6 +8,7 @@
 #![allow(unreachable_pub, clippy::doc_markdown)]
 
 mod failure;
+mod next_step;
 mod patterns;
 mod phase;
 mod rules;
@@ -16,6 +17,7 @@ mod spec;
 mod status;
 
 pub use failure::{FailureDetails, FailureReason};
+pub use next_step::{NextAction, RecordedStep};
 pub use phase::{ConditionStatus, Outcome, Phase};
 pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
 pub(crate) use spec::MOMENT;

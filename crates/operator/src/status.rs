@@ -5,6 +5,7 @@ mod attempts;
 mod end;
 mod guard;
 mod schedule;
+mod short;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub use after::is_locked;
 pub(crate) use attempts::delay_text;
 pub use end::{redact, skipped};
 pub use schedule::schedule;
+pub(crate) use short::renewed;
 
 /// The execution whose status is rendered, with the fields that this needs.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +117,7 @@ pub fn says(
         name_found_run(subject, &mut status, execution_namespace);
     }
     let has_counted = matches!(says, Says::Ended { ending: Ending::Failed(failure), .. } if failure.cancelled);
-    keep_unguarded(subject, status, has_counted.then_some(now))
+    short::add(subject, says, keep_unguarded(subject, status, has_counted.then_some(now)))
 }
 
 /// Adds the run that a status has lost. Without it the API server would refuse the status.

@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use wfe_api::conditions::{
-    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, RECOVERED, RETRYING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED,
-    WAITING,
+    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, RECONCILING, RECOVERED, RETRYING, STARTED, SUCCEEDED, TARGET_LOCKED,
+    UNGUARDED, WAITING,
 };
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference, variable};
 use wfe_core::awaiting::{Awaiting, AwaitingShown};
@@ -144,7 +144,7 @@ fn is_final(phase: Option<&str>) -> bool {
 pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     matches!(
         (&*condition.type_, &*condition.status),
-        (TARGET_LOCKED | WAITING | RETRYING, "True") | (SUCCEEDED, "Unknown")
+        (RECONCILING | TARGET_LOCKED | WAITING | RETRYING, "True") | (SUCCEEDED, "Unknown")
     )
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::view::{Failure, StatusView};
-use crate::{ConflictingWorkflow, FailureReason, SkipDetails, SkipReason};
+use crate::{ConflictingWorkflow, FailureReason, NextAction, RecordedStep, SkipDetails, SkipReason};
 
 /// How long to wait if no status says so: a minute, the shortest backoff of an operator with default settings
 /// (specification, section 7). A wait that is too short costs one skipped execution.
@@ -98,6 +98,48 @@ impl StatusView {
             Self::Failed(failure) => after_failure(failure),
             Self::Skipped(details) => after_skip(details),
             Self::Unclear { problem } => NextStep::PersonMustAct { why: problem.clone() },
+        }
+    }
+}
+
+impl StatusView {
+    /// Returns the next step as the operator records it in `status.nextStep`; none before the end.
+    #[must_use]
+    pub fn recorded_step(&self) -> Option<RecordedStep> {
+        let (action, not_before) = match self.next_step() {
+            NextStep::Watch => return None,
+            NextStep::Nothing => (NextAction::Nothing, None),
+            NextStep::RetryAfter { not_before, .. } => (NextAction::RetryAfter, Some(not_before)),
+            NextStep::WaitFor { .. } => (NextAction::WaitFor, None),
+            NextStep::PickAlternative { .. } => (NextAction::PickAlternative, None),
+            NextStep::PersonMustAct { .. } => (NextAction::PersonMustAct, None),
+        };
+        Some(RecordedStep { action, not_before, why: self.in_short().to_owned() })
+    }
+
+    fn in_short(&self) -> &'static str {
+        match self {
+            Self::InProgress(_) => "it has not ended",
+            Self::Completed { .. } => "it completed",
+            Self::Failed(failure) if failure.cancellation.is_some() => "a person cancelled it",
+            Self::Failed(failure) if failure.cleared_at.is_some() => "a person has cleared the target",
+            Self::Failed(failure) if failure.details.was_execution_failure => {
+                "something of it ran or may have run: another workflow may repair the target"
+            }
+            Self::Failed(failure) if failure.exhausts => "too many failures in a row: a person must clear the target",
+            Self::Failed(failure) => match failure.details.reason {
+                FailureReason::ConfigurationError if !failure.is_shared() => "it cannot work as written: correct it",
+                FailureReason::DeadlineExceeded if failure.next_allowed.is_none() => "its time was up before its turn",
+                _ => "nothing of it ran",
+            },
+            Self::Skipped(details) => match details.reason {
+                SkipReason::ResourceBusy => "another execution holds the target",
+                SkipReason::RecentlyRemediated => "the target is in backoff or cooldown",
+                SkipReason::ExhaustedRetries | SkipReason::PreviousExecutionFailed => {
+                    "the target is blocked until a person clears it"
+                }
+            },
+            Self::Unclear { .. } => "its status is not as this version writes it",
         }
     }
 }

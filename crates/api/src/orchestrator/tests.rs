@@ -366,3 +366,45 @@ proptest! {
         prop_assert!(step.time_left(&Time(at)).is_some(), "{step:?}");
     }
 }
+
+/// The recorded step has the same action as the next step, whatever the status is.
+#[test]
+fn the_recorded_step_is_the_next_step_in_short() {
+    let mut blocked = failed("ImagePullBackOff", false);
+    blocked["status"]["conditions"] = json!([{
+        "type": "Blocked", "status": "True", "reason": "ExhaustedRetries", "message": "m", "lastTransitionTime": AT,
+    }]);
+    let busy = json!({"reason": "ResourceBusy", "conflictingWorkflow": {
+        "namespace": "a", "name": "b", "workflowId": "w", "targetResource": "node/n",
+    }});
+    for (object, action, not_before) in [
+        (with_status(&json!({"phase": "Completed", "completionTime": AT})), "Nothing", None),
+        (failed("Unknown", true), "PickAlternative", None),
+        (failed("ImagePullBackOff", false), "RetryAfter", Some("2026-01-02T03:05:05Z")),
+        (blocked, "PersonMustAct", None),
+        (failed("ConfigurationError", false), "PersonMustAct", None),
+        (skipped(&busy), "WaitFor", None),
+        (
+            skipped(&json!({"reason": "RecentlyRemediated", "recentRemediation": earlier(&json!("1m"))})),
+            "RetryAfter",
+            Some("2026-01-02T03:05:05Z"),
+        ),
+        (
+            skipped(&json!({"reason": "ExhaustedRetries", "recentRemediation": earlier(&json!(null))})),
+            "PersonMustAct",
+            None,
+        ),
+    ] {
+        let step = view(&object).recorded_step().unwrap();
+        assert_eq!(json!(step.action), action, "{object}");
+        assert_eq!(step.not_before.map(|at| at.0.to_string()).as_deref(), not_before, "{object}");
+        assert!(!step.why.is_empty() && step.why.len() <= 128, "{}", step.why);
+    }
+    assert_eq!(view(&with_status(&json!({"phase": "Running"}))).recorded_step(), None);
+    let mut cancelled = failed("Unknown", true);
+    cancelled["status"]["conditions"] = json!([{
+        "type": "Succeeded", "status": "False", "reason": "Cancelled", "message": "m", "lastTransitionTime": AT,
+    }]);
+    let step = StatusView::of_status(&typed(&cancelled).status.unwrap()).recorded_step().unwrap();
+    assert_eq!((json!(step.action), &*step.why), (json!("PersonMustAct"), "a person cancelled it"));
+}

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::conditions::{BLOCKED, TARGET_LOCKED, WAITING};
+use crate::conditions::{BLOCKED, CANCELLED, SUCCEEDED, TARGET_LOCKED, WAITING};
 use crate::{
     Cancellation, FailureDetails, Phase, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionStatus, retry,
 };
@@ -120,6 +120,15 @@ impl StatusView {
             }
             Err(error) => Self::Unclear { problem: format!("the status is not as this program knows it: {error}") },
         }
+    }
+
+    /// Returns the view of a status alone; whether a person cancelled the execution is told by its condition
+    /// `Succeeded`.
+    #[must_use]
+    pub fn of_status(status: &WorkflowExecutionStatus) -> Self {
+        let is_cancelled = |it: &&Condition| it.type_ == SUCCEEDED && it.reason == CANCELLED;
+        let cancellation = status.conditions.iter().find(is_cancelled).map(|_| Cancellation::default());
+        Self::new(status, cancellation.as_ref(), None)
     }
 
     fn new(status: &WorkflowExecutionStatus, cancellation: Option<&Cancellation>, retry: Option<&Value>) -> Self {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     failure::{FailureDetails, FailureReason},
+    next_step::RecordedStep,
     phase::{ConditionStatus, Phase},
     rules,
     skip::SkipDetails,
@@ -29,6 +30,7 @@ use crate::{conditions, limits};
     validation = rules::frozen("failureReason"),
     validation = rules::frozen("failureDetails"),
     validation = rules::frozen("skipDetails"),
+    validation = rules::frozen("summary"),
     validation = rules::frozen("consecutiveFailures"),
     validation = rules::frozen("nextAllowedExecution"),
     validation = rules::set_once("startTime"),
@@ -55,6 +57,14 @@ pub struct WorkflowExecutionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Phase")] // The schema of an optional enum loses the words above.
     pub phase: Option<Phase>,
+    /// What it does now, or why it ended, in at most 24 characters: "Task 1/2", "OperatorForbidden", "Exit 1: restart".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::STATUS_SUMMARY))]
+    pub summary: Option<String>,
+    /// What a program that created the execution does next. Absent until phase is final. It changes when a person
+    /// clears the target, or the block of this execution ends in another way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_step: Option<RecordedStep>,
     /// When the execution got its turn. Absent: it has not got its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
@@ -123,9 +133,10 @@ pub struct WorkflowExecutionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// The metadata.generation that the status is about.
+    /// The metadata.generation that the status is about. -1 until the operator has written a status: tools that wait
+    /// for objects then know that this one is not done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = -1))]
     pub observed_generation: Option<i64>,
 }
 

@@ -39,6 +39,8 @@ fn full() -> Value {
         "status": {
             "target": "payment/deployment/payment-api",
             "phase": "Failed",
+            "summary": "Exit 137: clean-up",
+            "nextStep": {"action": "RetryAfter", "notBefore": time, "why": "w"},
             "startTime": time,
             "completionTime": time,
             "duration": "1m30s",

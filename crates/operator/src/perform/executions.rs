@@ -26,12 +26,17 @@ impl Performer {
     pub(super) async fn write(&self, common: &Common, write: Write, subject: Subject) -> Result<Vec<Learned>> {
         let Write { execution, version, facts, says } = write;
         let mut learned = self.confirm(common, &facts).await?;
-        let kept = if says.keeps_conditions() { self.conditions_of(&execution, &version).await? } else { Vec::new() };
+        let was = if says.keeps_conditions() { Some(self.status_of(&execution, &version).await?) } else { None };
+        let kept = was.as_ref().map(|was| was.conditions.clone()).unwrap_or_default();
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
         // That a target is free is announced only if it was held.
         let is_news = says != Says::Freed || status::is_locked(&kept);
         let status = status::says(target, &subject, &says, kept, namespace, common.now);
+        let status = match &was {
+            Some(was) => status::renewed(was, status),
+            None => status,
+        };
         let (patch, redaction) = (patch(&execution, &version, &subject, &status), subject.redaction.clone());
         let written = if is_news {
             let told = Told::Said(Box::new(says), Box::new(subject));

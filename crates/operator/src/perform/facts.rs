@@ -1,7 +1,7 @@
 //! The live reads that a write depends on.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams};
+use wfe_api::WorkflowExecutionStatus;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, RunId, Version};
@@ -170,13 +170,22 @@ impl Performer {
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
     }
 
-    /// Reads the conditions of an execution in the version that was judged. After the end one of them is rarely written
+    /// Reads the status of an execution in the version that was judged. After the end one of them is rarely written
     /// anew, and the others must stay, so they are read when needed, and not kept for all executions.
-    pub(super) async fn conditions_of(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Condition>> {
+    pub(super) async fn status_of(
+        &self,
+        execution: &ExecutionId,
+        version: &Version,
+    ) -> Result<WorkflowExecutionStatus> {
         let found = self.read_execution(execution).await?;
         let found = found.filter(|found| found.metadata.resource_version.as_deref() == Some(version.as_str()));
         let changed = || PerformError::Changed { what: format!("WorkflowExecution {execution}") };
-        found.map(|found| conditions(&found.data)).ok_or_else(changed)
+        let status = |found: DynamicObject| {
+            let read = serde_json::from_value::<WorkflowExecutionStatus>(found.data["status"].clone());
+            // Another program may have written fields that cannot be read; the conditions are read one by one.
+            WorkflowExecutionStatus { conditions: conditions(&found.data), ..read.unwrap_or_default() }
+        };
+        found.map(status).ok_or_else(changed)
     }
 
     /// Confirms that no descendant of any run is left on a target, except those of one execution, if that is given. The

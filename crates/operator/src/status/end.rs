@@ -14,7 +14,8 @@ use wfe_core::{Time, duration};
 use wfe_tekton::{Redaction, api_time};
 
 use super::{
-    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, started_condition,
+    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, short,
+    started_condition,
 };
 
 /// Renders the end of an execution.
@@ -180,7 +181,7 @@ pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now:
         }),
         ..common(target, subject)
     };
-    keep_unguarded(subject, status, None)
+    short::add_to_skip(keep_unguarded(subject, status, None))
 }
 
 fn conflict_of(skip: &Skip) -> Option<&Conflict> {

@@ -9,7 +9,7 @@ use crate::history::{Execution, Written, phase, text};
 use crate::report::{Counts, Violation};
 
 /// The fields that may change in a terminal status.
-const FREE: [&str; 3] = ["conditions", "clearance", "observedGeneration"];
+const FREE: [&str; 4] = ["conditions", "clearance", "nextStep", "observedGeneration"];
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();

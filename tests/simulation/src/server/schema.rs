@@ -31,6 +31,8 @@ pub(super) struct Schema {
     multiple: Option<f64>,
     preserve: bool,
     nullable: bool,
+    /// The value of a field that is absent.
+    default: Option<Value>,
     /// The fields that identify an item of a list.
     keys: Vec<String>,
     pub(super) rules: Vec<Rule>,
@@ -100,13 +102,15 @@ impl Schema {
             amount: Range { least: schema["minimum"].as_f64(), most: schema["maximum"].as_f64() },
             multiple: schema["multipleOf"].as_f64(),
             preserve: schema["x-kubernetes-preserve-unknown-fields"].as_bool().unwrap_or_default(),
+            default: schema.get("default").cloned(),
             nullable: schema["nullable"].as_bool().unwrap_or_default(),
             keys: texts("x-kubernetes-list-map-keys"),
             rules: rules::read(&schema["x-kubernetes-validations"]),
         }
     }
 
-    /// Drops unknown fields, and nulls where the schema does not allow them. Metadata is left unchanged.
+    /// Drops unknown fields, and nulls where the schema does not allow them; then fills in defaults. Metadata is left
+    /// unchanged.
     pub(super) fn prune(&self, object: &mut Value) {
         self.prune_below(object, true);
     }
@@ -124,6 +128,12 @@ impl Schema {
                     schema.prune_below(value, false);
                     !(value.is_null() && !schema.nullable && self.properties.contains_key(name))
                 });
+                let absent = self.properties.iter().filter_map(|(name, schema)| Some((name, schema.default.as_ref()?)));
+                for (name, default) in absent {
+                    if !fields.contains_key(name) {
+                        fields.insert(name.clone(), default.clone());
+                    }
+                }
             }
             Value::Array(items) => {
                 for item in items {

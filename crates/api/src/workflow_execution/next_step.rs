@@ -1,0 +1,39 @@
+//! What a program does next about an execution that has ended.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NextAction {
+    /// Nothing: it completed.
+    Nothing,
+    /// Create another WorkflowExecution, not before notBefore.
+    RetryAfter,
+    /// Wait until the execution that holds the target has released it, then create another WorkflowExecution.
+    WaitFor,
+    /// Create a WorkflowExecution of another workflow with recoveryOf, or ask a person.
+    PickAlternative,
+    /// Only a person can go on.
+    PersonMustAct,
+}
+
+/// What a program that created the execution does next. Present when phase is final.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedStep {
+    /// What to do: Nothing (it completed), RetryAfter (create another execution, not before notBefore), WaitFor (the
+    /// same, once skipDetails.conflictingWorkflow has released the target), PickAlternative (another workflow with
+    /// recoveryOf, or a person) or PersonMustAct (only a person can go on).
+    pub action: NextAction,
+    /// The earliest time to create another execution. Present with action RetryAfter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    /// The reason in a few words. failureDetails or skipDetails have the whole story.
+    #[schemars(length(max = limits::STEP_REASON))]
+    pub why: String,
+}
