@@ -47,6 +47,9 @@
 {{- if and $v.orchestrators (not $v.rbac.people) -}}
 {{- fail "orchestrators: are bound to the role wfe-target-any, which needs rbac.people" -}}
 {{- end -}}
+{{- if and $v.oncall (not $v.rbac.people) -}}
+{{- fail "oncall: its subjects are bound to the roles wfe-oncall, which need rbac.people" -}}
+{{- end -}}
 {{- if eq $v.executionNamespace.name .Release.Namespace -}}
 {{- fail (printf "executionNamespace.name: must not be %s, where the operator lives: a workflow could run with its service account" .Release.Namespace) -}}
 {{- end -}}

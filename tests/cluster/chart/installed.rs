@@ -51,6 +51,9 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
+    let on_call = r#"oncall=[{"kind": "Group", "name": "sre"}]"#;
+    on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set-json", on_call])?;
+    people::the_people_on_call_read_and_change_nothing(&world).await?;
     for aggregated in [true, false] {
         let value = format!("rbac.aggregateEdit={aggregated}");
         on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", &value])?;

@@ -120,6 +120,31 @@ pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Resul
     await_rights(world, "view", VIEW).await
 }
 
+/// Checks that the group `sre`, which a value of the chart names, may read what the person on call does, and no more.
+pub(super) async fn the_people_on_call_read_and_change_nothing(world: &World) -> Result<()> {
+    let [runs, system] = ["kubernaut-workflows", "kubernaut-system"];
+    for (verb, group, resource, namespace, expected) in [
+        ("list", "kubernaut.ai", "workflowexecutions", "", true),
+        ("get", "", "pods/log", runs, true),
+        ("get", "", "pods/log", system, true),
+        ("get", "", "pods/log", world.namespace(), false),
+        ("patch", "kubernaut.ai", "workflowexecutions", "", false),
+        ("list", "", "secrets", runs, false),
+        ("create", "", "pods/portforward", system, false),
+    ] {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let review = serde_json::from_value(json!({"spec": {"user": "jo", "groups": ["sre"], "resourceAttributes": {
+            "namespace": namespace, "group": group, "resource": resource, "subresource": subresource, "verb": verb,
+        }}}))?;
+        let reviews: Api<SubjectAccessReview> = Api::all(world.client());
+        let ask = async || anyhow::Ok(reviews.create(&PostParams::default(), &review).await?);
+        let is = |answer: &SubjectAccessReview| answer.status.as_ref().is_some_and(|it| it.allowed == expected);
+        let what = format!("{verb} {resource}/{subresource} in {namespace:?}: {expected}");
+        ask_until(IN_FORCE_WITHIN, &what, ask, is).await?;
+    }
+    Ok(())
+}
+
 /// Waits until a user has exactly these permissions.
 async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()> {
     let expected: BTreeSet<String> = expected.iter().map(|right| (*right).to_owned()).collect();

@@ -34,6 +34,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["executionNamespace.podSecurity.enforce=\"strict\""], &["/executionNamespace/podSecurity/enforce"]),
     (&["executionNamespace.podSecurity.audit=\"baseline\""], &["/executionNamespace/podSecurity", "audit"]),
     (&["rbac.aggregateEdit=\"yes\""], &["/rbac/aggregateEdit", "want boolean"]),
+    (&["oncall=[\"sre\"]"], &["/oncall/0", "want object"]),
     (&["leaderElection.leaseDuration=8"], &["/leaderElection/leaseDuration"]),
     (&["leaderElection.leaseDuration=\"-8s\""], &["/leaderElection/leaseDuration"]),
     (&["leaderElection.retryPeriod=\"0s\""], &["/leaderElection/retryPeriod"]),
@@ -58,6 +59,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["serviceMonitor.interval=\"often\""], &["/serviceMonitor/interval"]),
     (&["prometheusRule.runbookBaseUrl=\"wiki\""], &["/prometheusRule/runbookBaseUrl"]),
     // The templates: which values go together.
+    (&["rbac.people=false", "oncall=[{\"kind\": \"Group\", \"name\": \"sre\"}]"], &["oncall: its subjects are bound"]),
     (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
     (&["leaderElection.renewDeadline=\"8000ms\""], &["leaderElection.renewDeadline: 8000ms must be less than"]),
     (&["leaderElection.leaseDuration=\"1.5s\""], &["leaderElection.renewDeadline: 5s must be less than", "(1.5s)"]),
