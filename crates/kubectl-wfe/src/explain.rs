@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::file;
 use crate::output::output;
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
-use crate::view::{Lookout, Seen};
+use crate::view::{Forbidden, Lookout, Seen};
 
 /// Runs the command. Yes: it would run now, runs, or has completed.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool> {
@@ -24,7 +24,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
     Ok(report.is_yes())
 }
 
-/// Reports on the subject of the flags, and returns what was seen; nothing if the operator does not watch its namespace.
+/// Reports on the subject of the flags, and returns what was seen: nothing if the operator does not watch its
+/// namespace, or if the caller may not list.
 pub(crate) async fn report(
     lookout: &Lookout,
     cluster: &ClusterArgs,
@@ -37,13 +38,20 @@ pub(crate) async fn report(
     };
     match not_seen(lookout, added.as_ref(), args).await? {
         Some(report) => Ok((report, None)),
-        None => foretell(lookout, added.as_ref(), args).await.map(|(report, seen)| (report, Some(seen))),
+        None => foretell(lookout, added.as_ref(), args).await,
     }
 }
 
 /// Lists what the operator would list, and predicts the decision.
-async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<(Report, Seen)> {
-    let mut seen = lookout.look(added).await?;
+async fn foretell(
+    lookout: &Lookout,
+    added: Option<&DynamicObject>,
+    args: &ExplainArgs,
+) -> Result<(Report, Option<Seen>)> {
+    let mut seen = match lookout.look(added).await {
+        Err(error) if error.is::<Forbidden>() => return Ok((from_status(lookout, args, error).await?, None)),
+        seen => seen?,
+    };
     let object = match (added, &args.subject) {
         (None, Some(Subject::Execution(name))) => {
             seen.named(&lookout.namespace, name).with_context(|| none_of_that_name(lookout, name))?.clone()
@@ -58,7 +66,20 @@ async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     if let Some(target) = record.target.as_ref().filter(|_| record.execution.is_undecided()) {
         report.is_unserved(lookout.unserved(target).await);
     }
-    Ok((report, seen))
+    Ok((report, Some(seen)))
+}
+
+/// Answers for a decided execution from its own status. It is for a caller who may read the execution, and may not list
+/// all that decisions depend on. Any other question remains refused.
+async fn from_status(lookout: &Lookout, args: &ExplainArgs, refused: Error) -> Result<Report> {
+    let Some(Subject::Execution(name)) = &args.subject else { return Err(refused) };
+    let Ok(found) = lookout.read_alone(name).await else { return Err(refused) };
+    let object = found.with_context(|| none_of_that_name(lookout, name))?;
+    let record = lookout.installation.record(&object)?;
+    if record.execution.is_undecided() {
+        return Err(refused.context(format!("{} is not decided yet, and others count for it", record.execution.id)));
+    }
+    Ok(Report::alone(&lookout.installation, &record.execution, &object, refused.to_string(), lookout.now()))
 }
 
 /// Answers for a namespace that the operator does not watch.

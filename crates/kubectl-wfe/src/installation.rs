@@ -11,13 +11,15 @@ use clap::CommandFactory;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar};
-use kube::api::Api;
+use kube::api::{Api, DynamicObject};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 use wfe_core::Time;
 use wfe_core::policy::Policy;
 use wfe_settings::config::{Document, Flags, Place};
+use wfe_view::index::ExecutionRecord;
+use wfe_view::observe::observe_execution;
 
 use crate::cli::{Overrides, ViewArgs};
 use crate::connection::Connection;
@@ -106,6 +108,11 @@ impl Installation {
             log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator),
             policies: crate::policies::told(client).await?,
         })
+    }
+
+    /// Reads an execution as this operator does.
+    pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
+        observe_execution(object, &self.execution_namespace).context("the API server sent an object without a uid")
     }
 
     /// Returns why no operator decides on the executions of a namespace, if that is so.

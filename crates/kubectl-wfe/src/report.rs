@@ -1,6 +1,7 @@
 //! The report of `explain`, for people and for programs.
 
 mod about;
+mod alone;
 mod common;
 mod recorded;
 mod words;
@@ -79,6 +80,9 @@ pub(crate) struct Report {
     /// What is wrong with the kind of the target, if the cluster does not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unserved: Option<String>,
+    /// Why only the execution itself was read; then `blocks` is empty whatever blocks the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_seen: Option<String>,
     #[serde(skip)]
     head: String,
     /// The outlook of a workflow that has not run on the target, if the outlooks differ.
@@ -186,23 +190,10 @@ impl Report {
         is_named: bool,
         now: Time,
     ) -> Self {
+        let mut about = About::of_object(installation, namespace, object, now);
+        about.name = about.name.filter(|_| is_named);
+        let mut report = Self::about(&about);
         let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let written = text("/spec/targetResource");
-        let mut report = Self::about(&About {
-            namespace: namespace.to_owned(),
-            name: object.metadata.name.clone().filter(|_| is_named),
-            target: TargetName::parse(written).map_or_else(|_| written.to_owned(), |name| name.as_str().to_owned()),
-            blocks: Vec::new(),
-            common: Vec::new(),
-            history: None,
-            nobody_decides: installation.nobody_decides_in(namespace),
-            plan: None,
-            basis: Basis::of(installation),
-            recorded: None,
-            stuck: None,
-            log: String::new(),
-            now,
-        });
         let why = installation.nobody_decides_in(namespace).unwrap_or_default();
         match text("/status/phase") {
             "" | "Pending" => report.wait_for_nobody(&why),
@@ -342,15 +333,20 @@ impl Report {
         }
         report.facts.extend(report.common.told());
         if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == execution.id)) {
-            let how = if object.data["spec"]["clearance"].is_object() {
-                let name = &execution.id.name;
-                format!("its target, until another workflow repairs it (recoveryOf: {name}), or it is deleted")
-            } else {
-                format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target)
-            };
-            report.facts.push(("blocks", how));
+            report.tell_block(about, execution, object);
         }
         report
+    }
+
+    /// Tells that a failed execution blocks its target, and what ends that.
+    fn tell_block(&mut self, about: &About, execution: &Execution, object: &DynamicObject) {
+        let how = if object.data["spec"]["clearance"].is_object() {
+            let name = &execution.id.name;
+            format!("its target, until another workflow repairs it (recoveryOf: {name}), or it is deleted")
+        } else {
+            format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target)
+        };
+        self.facts.push(("blocks", how));
     }
 
     fn about(about: &About) -> Self {
@@ -379,6 +375,7 @@ impl Report {
             attempt: None,
             common: Common::default(),
             unserved: None,
+            not_seen: None,
             head: String::new(),
             other_workflows: String::new(),
             facts: Vec::new(),

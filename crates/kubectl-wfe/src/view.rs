@@ -3,6 +3,7 @@
 
 mod chain;
 mod circuits;
+mod refusal;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
 use wfe_view::lean::LeanObject;
-use wfe_view::observe::{observe_execution, observe_owner};
+use wfe_view::observe::observe_owner;
 use wfe_view::read::{is_ours, read};
 use wfe_view::source::{Pages, objects, place};
 
@@ -36,6 +37,8 @@ use crate::retries::plan;
 use crate::subject::AskedSchedule;
 
 pub(crate) use circuits::HeldByCircuits;
+pub(crate) use refusal::Forbidden;
+use refusal::{refused, said};
 
 /// A workflow that has never run: it stands for all workflows that have not run on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
@@ -171,6 +174,12 @@ impl Lookout {
         Ok(())
     }
 
+    /// Reads one execution and no other object.
+    pub(crate) async fn read_alone(&self, name: &str) -> Result<Option<DynamicObject>, CallError> {
+        let read = within(ANSWERS_WITHIN, self.executions_in(&self.namespace).get_opt(name)).await?;
+        Ok(read.map(|LeanObject { object, .. }| object))
+    }
+
     /// Searches an execution in a namespace that the operator does not watch.
     pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
@@ -183,7 +192,7 @@ impl Lookout {
         let watched = self.installation.watch_namespace.as_deref();
         let api = objects(&self.connection.client, kind, place(kind, &self.installation.execution_namespace, watched));
         let listed = list(&api, ListParams::default(), |object| is_ours(kind, object)).await;
-        listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
+        listed.map_err(|error| refused(&error, kind))
     }
 
     /// Returns what is wrong with the kind of a target, if the cluster does not serve it.
@@ -260,8 +269,7 @@ impl Seen {
 
     /// Reads an execution as the operator does.
     pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
-        observe_execution(object, &self.installation.execution_namespace)
-            .context("the API server sent an object without a uid")
+        self.installation.record(object)
     }
 
     /// Returns the target of an execution, with all that is known of it.
@@ -363,27 +371,4 @@ async fn list(
         pages.take_in(page, &is_kept);
     }
     Ok(pages.into_objects())
-}
-
-/// Describes a failed list, with advice.
-fn said(error: &CallError, kind: Kind) -> String {
-    let CallError::Refused(status) = error else {
-        return format!("{error}; check that the API server can be reached: kubectl version");
-    };
-    let advice = match (status.code, kind) {
-        (401, _) => "log in again",
-        (403, _) if status.message.contains(" cannot impersonate") => {
-            "leave --as out, or ask for the right to impersonate"
-        }
-        (403, Kind::Execution | Kind::Namespace | Kind::Schedule) => {
-            "ask for the ClusterRole wfe-explain, or give the operator's --watch-namespace if it has one"
-        }
-        (403, _) => "ask for the Role wfe-explain in the execution namespace",
-        (404, Kind::Execution | Kind::Schedule) => {
-            "the CRD is not installed: is this the right cluster? kubectl config current-context"
-        }
-        (404, _) => "Tekton Pipelines is not installed: is this the right cluster? kubectl config current-context",
-        _ => "try again",
-    };
-    format!("{}; {advice}", status.message)
 }

@@ -1,11 +1,15 @@
 //! The roles for people grant exactly what the tool needs.
 
+use std::fs;
+use std::path::PathBuf;
+
 use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use wfe_testkit::{World, rights_of_people};
+use wfe_testkit::process::{self, workspace_binary};
+use wfe_testkit::{World, manifests, repository, rights_of_people};
 
-use super::{Caller, ROLES, guard_clearances, has};
+use super::{Caller, ROLES, guard_clearances, has, said};
 use crate::history::past::{Past, past};
 
 const EXPLAIN: [&str; 2] = ["explain", "node/n"];
@@ -68,4 +72,61 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     let on_executions = rights.iter().filter(|right| right.resource.starts_with("workflowexecutions"));
     assert_eq!(on_executions.count(), 4, "each is lacked above, but that to recover, which is for another command");
     world.close().await
+}
+
+/// A developer with `wfe-edit` in their own namespace, and no right elsewhere, learns what became of their executions.
+#[tokio::test]
+async fn a_decided_execution_is_explained_to_whoever_may_read_it() -> Result<()> {
+    let world = World::new("own").await?;
+    past(&world, "broken", "node/n", "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
+    past(&world, "done", "node/m", "w1", 2, TimeDelta::hours(1), Past::Completed).await?;
+    world.wfe("waits").target("node/n").create().await?;
+    let developer = Caller { world: &world, kubeconfig: developer(&world).await? };
+    // The operator watches all namespaces, or that of the developer alone: the runs are not readable either way.
+    for watched in [false, true] {
+        let explains = async |code: i32, words: &[&str]| {
+            let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
+            let places = developer.places();
+            let places = if watched { &places[..] } else { &places[1..] };
+            command.arg("explain").args(words).args(places).env("KUBECONFIG", &developer.kubeconfig);
+            said(command, code).await
+        };
+        let broken = explains(1, &["broken"]).await?;
+        has(
+            &broken,
+            &["/broken on node/n: is Failed", "  why          in the past", "  not seen     other executions"],
+        );
+        has(&broken, &["cannot list", "ask for the", "wfe-explain"]);
+        has(&explains(0, &["done"]).await?, &["/done on node/m: is Completed", "  not seen     "]);
+        has(
+            &explains(1, &["broken", "-o", "json"]).await?,
+            &["\"verdict\": \"Decided\"", "\"notSeen\": \"cannot list"],
+        );
+        has(&explains(2, &["waits"]).await?, &["/waits is not decided yet", "cannot list", "wfe-explain"]);
+        has(&explains(2, &["unheard-of"]).await?, &["there is no WorkflowExecution unheard-of in the namespace"]);
+        has(&explains(2, &["node/n"]).await?, &["cannot list", "wfe-explain"]);
+    }
+    world.close().await
+}
+
+/// Gives an account the rules of `wfe-edit` in the namespace of a world, and returns its kubeconfig.
+async fn developer(world: &World) -> Result<PathBuf> {
+    let shipped = manifests::read(&repository().join("config/rbac/people/edit_cluster_role.yaml"))?;
+    let (group, name) = ("rbac.authorization.k8s.io", json!({"name": "developer"}));
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name}),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": name, "rules": shipped[0]["rules"],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": name,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "developer"},
+            "subjects": [{"kind": "ServiceAccount", "name": "developer"}],
+        }),
+    ];
+    let dir = world.control_plane().dir().join("worlds").join(world.namespace());
+    fs::create_dir_all(&dir)?;
+    let file = dir.join("developer.yaml");
+    fs::write(&file, objects.map(|object| object.to_string()).join("\n---\n"))?;
+    world.grant(&file).await
 }

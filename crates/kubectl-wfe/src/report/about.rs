@@ -1,9 +1,11 @@
 //! The facts of a report that do not depend on the rules.
 
+use kube::api::DynamicObject;
+use serde_json::Value;
+use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::name::ExecutionId;
-
-use wfe_core::Time;
+use wfe_core::target::TargetName;
 
 use super::common::Common;
 use super::recorded::Recorded;
@@ -37,6 +39,28 @@ pub(super) struct About {
     pub(super) now: Time,
     /// What the answer depends on.
     pub(super) basis: Basis,
+}
+
+impl About {
+    /// Knows of an execution what it says itself.
+    pub(super) fn of_object(installation: &Installation, namespace: &str, object: &DynamicObject, now: Time) -> Self {
+        let written = object.data.pointer("/spec/targetResource").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            namespace: namespace.to_owned(),
+            name: object.metadata.name.clone(),
+            target: TargetName::parse(written).map_or_else(|_| written.to_owned(), |name| name.as_str().to_owned()),
+            blocks: Vec::new(),
+            common: Vec::new(),
+            history: None,
+            nobody_decides: installation.nobody_decides_in(namespace),
+            plan: None,
+            basis: Basis::of(installation),
+            recorded: None,
+            stuck: None,
+            log: String::new(),
+            now,
+        }
+    }
 }
 
 /// What an answer depends on, and what of that is assumed.
