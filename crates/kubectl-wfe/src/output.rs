@@ -18,7 +18,7 @@ const API_VERSION: &str = "cli.kubernaut.ai/v1alpha1";
 /// An answer for a program.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a, T> {
+struct Document<'a, T> {
     api_version: &'static str,
     kind: &'static str,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ impl Output {
 
     /// Writes an answer for a program, an object of this kind.
     pub(crate) fn json(&mut self, kind: &'static str, answer: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(&Answer { api_version: API_VERSION, kind, answer })? + "\n";
+        let text = serde_json::to_string_pretty(&Document { api_version: API_VERSION, kind, answer })? + "\n";
         Ok(self.hand_over(&printable::json(&text))?)
     }
 
