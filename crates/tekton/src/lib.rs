@@ -16,6 +16,7 @@ pub mod reasons;
 mod redaction;
 mod render;
 mod results;
+mod steps;
 #[cfg(test)]
 mod testing;
 mod words;
@@ -31,6 +32,7 @@ pub use reasons::word_of;
 pub use redaction::Redaction;
 pub use render::{Defaults, Parameters, RunRequest, TARGET_PARAMETER, render_run};
 pub use results::results;
+pub use steps::{PodStep, StepState, made_for_run, run_of, steps_of, task_run_of};
 pub use words::MAX_MESSAGE;
 
 /// The API group of Tekton.

@@ -12,7 +12,10 @@ use crate::moment::{moment, parse_moment};
 /// The label with the uid of the run for which Tekton made an object. Tekton sets it since 0.63.
 pub const RUN_UID_LABEL: &str = "tekton.dev/pipelineRunUID";
 const TASK: &str = "tekton.dev/pipelineTask";
-const TASK_RUN: &str = "tekton.dev/taskRun";
+/// The label with the name of the `TaskRun` that a pod is of.
+pub(crate) const TASK_RUN: &str = "tekton.dev/taskRun";
+/// The label with the name of the run for which Tekton made an object.
+pub(crate) const RUN_LABEL: &str = "tekton.dev/pipelineRun";
 const TASK_RUN_UID: &str = "tekton.dev/taskRunUID";
 /// The longest container id that is kept: containerd's have 77 characters.
 const CONTAINER_ID: u32 = 128;
@@ -39,13 +42,20 @@ impl<'a> Object<'a> {
         self.meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str).unwrap_or_default()
     }
 
+    /// Returns a label that is not empty.
+    pub(crate) fn labelled(self, key: &str) -> Option<&'a str> {
+        Some(self.label(key)).filter(|value| !value.is_empty())
+    }
+
     /// Returns the uid of the run that it was made for.
-    pub(crate) fn run(self) -> Option<Uid> {
-        Some(self.label(RUN_UID_LABEL)).filter(|uid| !uid.is_empty()).map(Uid::new)
+    #[must_use]
+    pub fn run(self) -> Option<Uid> {
+        self.labelled(RUN_UID_LABEL).map(Uid::new)
     }
 
     /// Returns the name of its task in the pipeline.
-    pub(crate) fn task(self) -> &'a str {
+    #[must_use]
+    pub fn task(self) -> &'a str {
         self.label(TASK)
     }
 
