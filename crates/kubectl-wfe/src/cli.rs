@@ -4,10 +4,14 @@
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
+mod execution;
+
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wfe_settings::cli::PolicyArgs;
+
+pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 
 use crate::subject::Subject;
 
@@ -114,6 +118,21 @@ pub(crate) enum Command {
     /// Show the failures that many targets share. Schedules with such a failure wait. Writes nothing.
     #[command(after_help = CIRCUITS)]
     Circuits(Box<CircuitsArgs>),
+    /// Show the logs of an execution: of its failed step first. Writes nothing.
+    #[command(after_help = execution::LOGS)]
+    Logs(Box<LogsArgs>),
+    /// Cancel an execution: stop it, and keep its record, in your own name.
+    #[command(after_help = execution::CANCEL)]
+    Cancel(CancelArgs),
+    /// Wait until an execution has ended. The exit code is its outcome. Writes nothing.
+    #[command(after_help = execution::WAIT)]
+    Wait(WaitArgs),
+    /// Show each change of an execution until it has ended. The exit code is its outcome. Writes nothing.
+    #[command(after_help = execution::WATCH)]
+    Watch(WaitArgs),
+    /// Trace a pod or run back to its WorkflowExecution, and to what made that. Writes nothing.
+    #[command(after_help = execution::TRACE)]
+    Trace(TraceArgs),
     /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
         /// The command to run.
@@ -467,5 +486,23 @@ mod tests {
         let clears = |reason: &str| parses(&["clear", "node/n", "--reason", reason]);
         assert!(clears("disk replaced") && clears(&"ä".repeat(1024)));
         assert!(!clears("") && !clears(" ") && !clears(&"x".repeat(1025)) && !parses(&["clear", "node/n"]));
+    }
+
+    #[test]
+    fn the_commands_about_one_execution_take_its_name() {
+        for command in ["logs", "wait", "watch"] {
+            for name in ["a", "wfe/a", "workflowexecution.kubernaut.ai/a"] {
+                assert!(parses(&[command, name]), "{command} {name}");
+            }
+            assert!(!parses(&[command]) && !parses(&[command, "node/n"]) && !parses(&[command, "a", "b"]), "{command}");
+        }
+        assert!(parses(&["wait", "a", "--timeout", "1h30m"]) && !parses(&["wait", "a", "--timeout", "soon"]));
+        assert!(
+            parses(&["logs", "a", "-a", "--attempt", "2", "--tail", "5"]) && !parses(&["logs", "a", "--tail", "0"])
+        );
+        assert!(parses(&["logs", "a", "-f"]) && !parses(&["logs", "a", "-f", "-o", "json"]));
+        assert!(parses(&["cancel", "a", "--reason", "why not"]) && !parses(&["cancel", "a"]));
+        assert!(!parses(&["cancel", "a", "--reason", " "]));
+        assert!(parses(&["trace", "pod/a"]) && !parses(&["trace", "a"]) && !parses(&["trace", "node/a"]));
     }
 }

@@ -1,19 +1,23 @@
 //! The binary `kubectl-wfe`, which kubectl finds as `kubectl wfe`: it shows a person why a target does or does not run
 //! a workflow, and clears the target. It uses the operator's own code to read and decide, and has no rule of its own.
 //!
-//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 failed. Each command defines yes.
+//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 failed. Each command defines yes. `wait` and `watch` have a
+//! code for each outcome.
 
 mod ask;
+mod cancel;
 mod circuits;
 mod clear;
 mod cli;
 mod connection;
+mod execution;
 mod explain;
 mod file;
 mod history;
 mod installation;
 mod kinds;
 mod list;
+mod logs;
 mod moment;
 mod output;
 mod policies;
@@ -23,7 +27,9 @@ mod schedule;
 mod status;
 mod subject;
 mod table;
+mod trace;
 mod view;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -35,8 +41,7 @@ const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             output::complain(&error);
             ExitCode::from(FAILED)
@@ -44,16 +49,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<bool> {
+/// Runs the command, and returns its exit code.
+fn run(cli: Cli) -> anyhow::Result<u8> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        match cli.command {
+        let is_yes = match cli.command {
+            Command::Wait(args) => return wait::run(&cli.cluster, &args).await,
+            Command::Watch(args) => return wait::watch(&cli.cluster, &args).await,
             Command::Status(args) => status::run(&cli.cluster, *args).await,
             Command::List(args) => list::run(&cli.cluster, *args).await,
             Command::History(args) => history::run(&cli.cluster, *args).await,
             Command::Explain(args) => explain::run(&cli.cluster, *args).await,
             Command::Clear(args) => clear::run(&cli.cluster, *args).await,
             Command::Circuits(args) => circuits::run(&cli.cluster, &args).await,
+            Command::Logs(args) => logs::run(&cli.cluster, &args).await,
+            Command::Cancel(args) => cancel::run(&cli.cluster, &args).await,
+            Command::Trace(args) => trace::run(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
-        }
+        }?;
+        Ok(u8::from(!is_yes))
     })
 }

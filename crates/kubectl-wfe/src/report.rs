@@ -27,8 +27,7 @@ use common::Common;
 use words::{in_the_way, told_of_history};
 
 pub(crate) use recorded::Recorded;
-use words::what_cancelling_did;
-pub(crate) use words::what_clearing_did;
+pub(crate) use words::{what_cancelling_did, what_clearing_did};
 
 /// The reason for waiting that only this tool gives: a working operator writes another one.
 const NO_OPERATOR: &str = "NoOperator";
@@ -474,11 +473,11 @@ mod tests {
             history,
             nobody_decides,
             plan,
-            basis,
             recorded,
             stuck,
             log,
             now,
+            basis,
         }
     }
 

@@ -90,8 +90,8 @@ fn held(schedule: &DynamicObject) -> Option<&str> {
     condition(schedule, HELD).filter(|held| held["status"] == "True")?["reason"].as_str()
 }
 
-/// Returns a condition of a schedule, from its status.
-fn condition<'a>(schedule: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
-    let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
+/// Returns a condition of an object, from its status.
+pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array)?;
     conditions.iter().find(|it| it["type"] == kind)
 }

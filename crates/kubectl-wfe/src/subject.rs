@@ -2,6 +2,7 @@
 
 use kube::api::DynamicObject;
 use wfe_core::target::TargetName;
+use wfe_view::index::Kind;
 
 /// A target, or an execution by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,42 @@ fn is_ours(kind: &str) -> bool {
     let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind);
     ["wfe", "workflowexecution", "workflowexecutions"].iter().any(|ours| kind.eq_ignore_ascii_case(ours))
 }
+
+/// Parses the name of an execution, also after its kind.
+pub(crate) fn parse_execution(text: &str) -> Result<String, String> {
+    match Subject::parse(text) {
+        Ok(Subject::Execution(name)) => Ok(name),
+        _ => Err("it must be the name of a WorkflowExecution; see: kubectl get wfe".to_owned()),
+    }
+}
+
+/// An object that is traced to its execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// Its kind: a pod, a TaskRun, a PipelineRun or an execution.
+    pub(crate) kind: Kind,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+impl Traced {
+    /// Parses `KIND/NAME`, with the kinds as kubectl names them.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (kind, name) =
+            text.split_once('/').filter(|(_, name)| !name.is_empty() && !name.contains('/')).ok_or(FORMS)?;
+        let short = kind.split_once('.').map_or(kind, |(kind, _)| kind).to_ascii_lowercase();
+        let kind = match &*short {
+            "pod" | "pods" | "po" => Kind::Pod,
+            "taskrun" | "taskruns" | "tr" => Kind::TaskRun,
+            "pipelinerun" | "pipelineruns" | "pr" => Kind::Run,
+            _ if is_ours(kind) => Kind::Execution,
+            _ => return Err(FORMS.to_owned()),
+        };
+        Ok(Self { kind, name: name.to_owned() })
+    }
+}
+
+const FORMS: &str = "it must be pod/NAME, taskrun/NAME, pipelinerun/NAME or wfe/NAME";
 
 /// The schedule of a question.
 pub(crate) enum AskedSchedule {
@@ -80,5 +117,22 @@ mod tests {
         {
             assert!(Subject::parse(text).is_err_and(|error| error.starts_with(form)), "{text}");
         }
+    }
+    #[test]
+    fn an_object_is_traced_by_kind_and_name() {
+        for (text, kind) in [
+            ("pod/a", Kind::Pod),
+            ("po/a", Kind::Pod),
+            ("taskrun.tekton.dev/a", Kind::TaskRun),
+            ("PipelineRuns/a", Kind::Run),
+            ("wfe/a", Kind::Execution),
+        ] {
+            assert_eq!(Traced::parse(text), Ok(Traced { kind, name: "a".to_owned() }), "{text}");
+        }
+        for text in ["a", "pod/", "pod/a/b", "node/a"] {
+            assert_eq!(Traced::parse(text), Err(FORMS.to_owned()), "{text}");
+        }
+        assert_eq!(parse_execution("wfe/a"), Ok("a".to_owned()));
+        assert!(parse_execution("node/a").is_err());
     }
 }

@@ -146,7 +146,7 @@ fn has_no_effect_yet(kind: WordKind) -> String {
 }
 
 /// Reports that a cancellation has no effect now, if the operator has recorded that.
-pub(super) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
+pub(crate) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
     let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
     let kind = WordKind::Cancellation;
     let is_said = conditions.any(|it| it["type"] == UNGUARDED && it["reason"] == kind.reason(false));
