@@ -90,6 +90,15 @@ impl WorkflowExecution {
             recovered: None,
         }
     }
+
+    /// Lists what the rules of the CRD or rule 0 of the decision would refuse in a new object, such as one from a file.
+    ///
+    /// At most one fault of each field is listed. No fault quotes the value of a parameter. Conditions of a retry
+    /// policy are not examined.
+    #[must_use]
+    pub fn faults(&self) -> Vec<BuildError> {
+        check::faults(self)
+    }
 }
 
 // === impl WorkflowExecutionBuilder ===

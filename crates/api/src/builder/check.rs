@@ -11,10 +11,11 @@ use wfe_core::target::{TargetName, is_dns_label};
 use super::error::{BuildError, Problem};
 use crate::image::{is_digest, is_image_reference};
 use crate::retry::{self, Refusal};
-use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits, variable};
+use crate::{RemediationRequestRef, WorkflowExecution, WorkflowRef, limits, variable};
 
 /// The parameter under which the operator passes the target.
 const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
+const TIMEOUT: &str = "spec.executionConfig.timeout";
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 const FIRST_SECOND: Timestamp = Timestamp::UNIX_EPOCH;
 /// 9999-01-01T00:00:00Z: the days from 1970 to then, in seconds.
@@ -26,50 +27,67 @@ const IMAGE: &str = "an image reference (host:port/path:tag@sha256:digest, all b
 
 type Verdict = Result<(), BuildError>;
 
-/// Checks a whole object.
+/// Checks a whole object, and returns the first fault.
 pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
+    verdicts(execution).into_iter().collect()
+}
+
+/// Lists all faults of an object that no builder has made, at most one of each field.
+pub(super) fn faults(execution: &WorkflowExecution) -> Vec<BuildError> {
+    let spec = &execution.spec;
+    let timeout = spec.execution_config.as_ref().and_then(|config| config.timeout.as_deref());
+    let is_timeout = |text: &str| {
+        wfe_core::duration::parse(text).is_ok_and(|it| (Duration::from_secs(1)..=LONGEST_TIMEOUT).contains(&it))
+    };
+    let later = |is_set: bool, field: &str| if is_set { Err(BuildError::new(field, Problem::Later)) } else { Ok(()) };
+    let of_objects_only = [
+        demand(timeout.is_none_or(is_timeout), TIMEOUT, "a Go duration from 1s to 24h, e.g. 30m or 1h30m"),
+        later(spec.cancellation.is_some(), "spec.cancellation"),
+        later(spec.clearance.is_some(), "spec.clearance"),
+    ];
+    verdicts(execution).into_iter().chain(of_objects_only).filter_map(Result::err).collect()
+}
+
+fn verdicts(execution: &WorkflowExecution) -> [Verdict; 12] {
     let (metadata, spec) = (&execution.metadata, &execution.spec);
-    subdomain("metadata.name", metadata.name.as_deref().unwrap_or_default())?;
-    if let Some(namespace) = &metadata.namespace {
-        demand(
-            is_dns_label(namespace),
-            "metadata.namespace",
-            "a DNS label (at most 63 of a-z, 0-9 and -), e.g. payment",
-        )?;
-    }
-    TargetName::parse(&spec.target_resource)
-        .map_err(|error| BuildError::new("spec.targetResource", Problem::Target(error)))?;
-    workflow(&spec.workflow_ref)?;
-    parameters(spec.parameters.iter())?;
-    if let Some(reference) = &spec.remediation_request_ref {
-        request(reference)?;
-    }
+    let config = spec.execution_config.as_ref();
+    let namespace = metadata.namespace.as_deref().is_none_or(is_dns_label);
     let in_range = spec.confidence.is_none_or(|confidence| (0.0..=1.0).contains(&confidence));
-    demand(in_range, "spec.confidence", "a number from 0 to 1, e.g. 0.92")?;
-    at_most("spec.rationale", spec.rationale.as_deref(), limits::RATIONALE)?;
-    if let Some(ExecutionConfig { service_account_name: Some(name), .. }) = &spec.execution_config {
-        subdomain("spec.executionConfig.serviceAccountName", name)?;
-    }
     let known = |moment: Timestamp| moment >= FIRST_SECOND && moment.as_second() < YEAR_9999;
-    demand(
-        spec.start_before.as_ref().is_none_or(|moment| known(moment.0)),
-        "spec.startBefore",
-        "in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z",
-    )?;
     let lives = spec.ttl_seconds_after_finished.is_none_or(|seconds| seconds >= 0);
-    demand(lives, "spec.ttlSecondsAfterFinished", "0 or more, e.g. 604800 for a week")?;
-    retry::judge(spec.retry.as_ref())
-        .map_err(|Refusal { field, problem }| BuildError::new(field, Problem::Retry(problem)))?;
-    match &spec.recovery_of {
-        Some(name) => subdomain("spec.recoveryOf", name),
-        None => Ok(()),
-    }
+    [
+        subdomain("metadata.name", metadata.name.as_deref().unwrap_or_default()),
+        demand(namespace, "metadata.namespace", "a DNS label (at most 63 of a-z, 0-9 and -), e.g. payment"),
+        match TargetName::parse(&spec.target_resource) {
+            Err(error) => Err(BuildError::new("spec.targetResource", Problem::Target(error))),
+            Ok(_) => Ok(()),
+        },
+        workflow(&spec.workflow_ref),
+        parameters(spec.parameters.iter()),
+        spec.remediation_request_ref.as_ref().map_or(Ok(()), request),
+        demand(in_range, "spec.confidence", "a number from 0 to 1, e.g. 0.92"),
+        at_most("spec.rationale", spec.rationale.as_deref(), limits::RATIONALE),
+        match config.and_then(|config| config.service_account_name.as_deref()) {
+            Some(name) => subdomain("spec.executionConfig.serviceAccountName", name),
+            None => Ok(()),
+        },
+        demand(
+            spec.start_before.as_ref().is_none_or(|moment| known(moment.0)),
+            "spec.startBefore",
+            "in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z",
+        ),
+        demand(lives, "spec.ttlSecondsAfterFinished", "0 or more, e.g. 604800 for a week"),
+        retry::judge(spec.retry.as_ref())
+            .map(|_| ())
+            .map_err(|Refusal { field, problem }| BuildError::new(field, Problem::Retry(problem)))
+            .and_then(|()| spec.recovery_of.as_deref().map_or(Ok(()), |name| subdomain("spec.recoveryOf", name))),
+    ]
 }
 
 /// Checks a time-out. The object holds it as text.
 pub(super) fn timeout(timeout: Duration) -> Verdict {
     let whole = timeout.subsec_nanos() == 0 && (Duration::from_secs(1)..=LONGEST_TIMEOUT).contains(&timeout);
-    demand(whole, "spec.executionConfig.timeout", "whole seconds, from 1s to 24h, e.g. 30m")
+    demand(whole, TIMEOUT, "whole seconds, from 1s to 24h, e.g. 30m")
 }
 
 fn workflow(workflow: &WorkflowRef) -> Verdict {

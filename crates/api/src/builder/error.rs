@@ -70,6 +70,9 @@ pub enum Problem {
     /// The image contains one digest, and `containerDigest` is another.
     #[error("is another digest than the one inside spec.workflowRef.containerImage; give the digest once")]
     TwoDigests,
+    /// The field may be set only later.
+    #[error("may be set only on a WorkflowExecution that exists; leave it out")]
+    Later,
     /// The execution to recover did not fail half way.
     #[error("names an execution that is not Failed after something of it ran; ask again without recoveryOf")]
     NothingToRecover,

@@ -348,3 +348,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn all_faults_of_an_object_from_a_file_are_listed() {
+    let mut execution = good().build().unwrap();
+    assert_eq!(execution.faults(), []);
+    execution.spec.target_resource = "payment-api".to_owned();
+    execution.spec.workflow_ref.container_image = "Restart".to_owned();
+    execution.spec.parameters = [("lower".to_owned(), "secret".to_owned())].into();
+    execution.spec.execution_config =
+        Some(ExecutionConfig { timeout: Some("25h".to_owned()), ..ExecutionConfig::default() });
+    execution.spec.clearance = Some(crate::Clearance::default());
+    let faults = execution.faults();
+    let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.targetResource",
+            "spec.workflowRef.containerImage",
+            "spec.parameters",
+            "spec.executionConfig.timeout",
+            "spec.clearance",
+        ]
+    );
+    assert!(faults.iter().all(|fault| !fault.to_string().contains("secret")), "{faults:?}");
+}
