@@ -6,6 +6,7 @@ mod conventions;
 mod histories;
 mod hostile;
 mod in_force;
+mod lint;
 mod rights;
 mod schedules;
 mod status;

@@ -5,6 +5,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod execution;
+mod checks;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum}
 use wfe_settings::cli::PolicyArgs;
 
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
+pub(crate) use checks::LintArgs;
 
 use crate::subject::Subject;
 
@@ -133,6 +135,9 @@ pub(crate) enum Command {
     /// Trace a pod or run back to its WorkflowExecution, and to what made that. Writes nothing.
     #[command(after_help = execution::TRACE)]
     Trace(TraceArgs),
+    /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
+    #[command(after_help = checks::LINT)]
+    Lint(LintArgs),
     /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
         /// The command to run.
@@ -450,6 +455,14 @@ mod tests {
             assert!(parses(&[command, "nightly", "--reason", "why not"]), "{command}");
             assert!(!parses(&[command, "nightly", "--reason", " "]), "{command}");
         }
+    }
+
+    #[test]
+    fn lint_takes_one_or_more_files() {
+        assert!(
+            parses(&["lint", "-f", "a.yaml", "-f", "-"]) && parses(&["lint", "-f", "a.yaml", "b.yaml", "--server"])
+        );
+        assert!(!parses(&["lint"]) && !parses(&["lint", "a.yaml"]));
     }
 
     #[test]

@@ -71,9 +71,12 @@ impl Connection {
     }
 }
 
-/// The parameters of every write: the managed fields of the object name this tool.
+/// The name of this tool in the managed fields of what it writes.
+pub(crate) const FIELD_MANAGER: &str = "kubectl-wfe";
+
+/// The parameters of every write.
 pub(crate) fn by_us() -> PatchParams {
-    PatchParams { field_manager: Some("kubectl-wfe".to_owned()), ..PatchParams::default() }
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 /// Finds the cluster as kubectl does.

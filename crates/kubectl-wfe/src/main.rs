@@ -18,7 +18,9 @@ mod installation;
 mod kinds;
 mod list;
 mod logs;
+mod lint;
 mod moment;
+mod nearest;
 mod output;
 mod policies;
 mod report;
@@ -64,6 +66,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Logs(args) => logs::run(&cli.cluster, &args).await,
             Command::Cancel(args) => cancel::run(&cli.cluster, &args).await,
             Command::Trace(args) => trace::run(&cli.cluster, &args).await,
+            Command::Lint(args) => lint::run(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }?;
         Ok(u8::from(!is_yes))
