@@ -6,14 +6,16 @@
 
 mod execution;
 mod checks;
+mod view;
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use wfe_settings::cli::PolicyArgs;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use checks::LintArgs;
+pub(crate) use checks::{ConfigArgs, LintArgs};
+pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
 
 use crate::subject::Subject;
 
@@ -135,6 +137,9 @@ pub(crate) enum Command {
     /// Trace a pod or run back to its WorkflowExecution, and to what made that. Writes nothing.
     #[command(after_help = execution::TRACE)]
     Trace(TraceArgs),
+    /// Show the settings in force, and where each value comes from. Writes nothing.
+    #[command(after_help = checks::CONFIG)]
+    Config(ConfigArgs),
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
@@ -337,71 +342,6 @@ pub(crate) struct ClearArgs {
     /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
-}
-
-/// The operator, and settings to assume instead of its own.
-#[derive(Debug, Args)]
-pub(crate) struct ViewArgs {
-    /// The namespace of the operator's own objects.
-    #[arg(long, env = "WFE_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system")]
-    pub(crate) operator_namespace: String,
-
-    /// The operator's Deployment in its namespace. Its flags are read.
-    #[arg(long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
-    pub(crate) operator: String,
-
-    /// A file with the operator's ConfigMap (YAML), or - for standard input. It replaces the ConfigMap in the cluster.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) policy: Option<PathBuf>,
-
-    /// The one namespace whose WorkflowExecutions the operator watches. Default: as its flags say, else all namespaces.
-    #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
-    pub(crate) watch_namespace: Option<String>,
-
-    /// The namespace in which the operator makes all PipelineRuns. Default: as its flags say, else kubernaut-workflows.
-    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE")]
-    pub(crate) execution_namespace: Option<String>,
-
-    /// Values that override the settings in force.
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-}
-
-/// The operator's policy flags that were given, as keys and values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Overrides(pub(crate) Vec<(String, String)>);
-
-impl Overrides {
-    fn flags() -> Vec<Arg> {
-        let flags = PolicyArgs::augment_args(clap::Command::new("policy"));
-        // The default is the setting in force, not the default of the operator's flag.
-        flags.get_arguments().map(|flag| flag.clone().default_value(None::<&str>)).collect()
-    }
-}
-
-impl Args for Overrides {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(Self::flags())
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Overrides {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = Self::flags().into_iter().filter_map(|flag| {
-            let value = matches.get_raw(flag.get_id().as_str())?.next_back()?.to_string_lossy().into_owned();
-            Some((flag.get_long()?.to_owned(), value))
-        });
-        Ok(Self(given.collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
 }
 
 /// Checks a reason like the API server, before anything is shown and asked.

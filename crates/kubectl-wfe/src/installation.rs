@@ -20,6 +20,8 @@ use wfe_core::policy::Policy;
 use wfe_settings::config::{Document, Flags, Place};
 use wfe_view::index::ExecutionRecord;
 use wfe_view::observe::observe_execution;
+use wfe_settings::config::{Document, Flags, Place, Refused, Setting};
+use wfe_settings::table::keys;
 
 use crate::cli::{Overrides, ViewArgs};
 use crate::connection::Connection;
@@ -47,6 +49,8 @@ pub(crate) struct Installation {
     pub(crate) policy_of: String,
     /// The one namespace that it watches; none if it watches all.
     pub(crate) watch_namespace: Option<String>,
+    /// Its settings, and the faults of its `ConfigMap`.
+    pub(crate) config: Config,
     /// The namespace of its runs.
     pub(crate) execution_namespace: String,
     /// Whether it leads.
@@ -55,6 +59,18 @@ pub(crate) struct Installation {
     pub(crate) log: String,
     /// Whether the admission policies protect, for people.
     pub(crate) policies: String,
+}
+
+/// The settings of an operator, and the faults of its `ConfigMap`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    /// Each key with its value.
+    pub(crate) settings: Vec<Setting>,
+    /// The keys of the `ConfigMap` that no operator of this version knows.
+    pub(crate) unknown: Vec<String>,
+    /// Why the operator refuses the `ConfigMap`, if it does. Then the settings are those without it: which version was
+    /// in force before, only the operator knows.
+    pub(crate) refused: Option<Refused>,
 }
 
 /// Whether an operator leads.
@@ -79,20 +95,20 @@ impl Installation {
     /// Reads all that can be read.
     pub(crate) async fn read(connection: &Connection, args: &ViewArgs) -> Result<Self> {
         let client = &connection.client;
-        let namespace = &args.operator_namespace;
-        let deployment = get::<Deployment>(client, namespace, &args.operator).await?;
+        let namespace = &args.operator.namespace;
+        let deployment = get::<Deployment>(client, namespace, &args.operator.name).await?;
         let (flags, flags_of) = flags(&deployment, args);
         let run = flags.args().map_err(|error| anyhow!("the defaults of the operator cannot be used: {error}"))?;
         let place = Place { namespace: namespace.clone(), name: run.config_map.clone() };
-        let (document, document_of) = match &args.policy {
-            Some(file) => {
-                let text = crate::file::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-                let document = Document::of_yaml(&text, &place);
-                (Some(document.with_context(|| format!("cannot use --policy {}", file.display()))?), file_name(file))
-            }
-            None => config_map(client, &place).await?,
+        let (document, document_of) = if let Some(file) = &args.policy {
+            let text = crate::file::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let document = Document::of_yaml(&text, &place);
+            (Some(document.with_context(|| format!("cannot use --policy {}", file.display()))?), file_name(file))
+        } else {
+            let read = get::<ConfigMap>(client, &place.namespace, &place.name).await?;
+            config_map(read, &place)
         };
-        let (policy, execution_namespace, policy_of) =
+        let InForceHere { policy, execution_namespace, policy_of, config } =
             in_force(&flags, &place, document, &args.overrides, [document_of, flags_of])?;
         let leader = if run.lease.leader_elect {
             leader(connection, namespace, &run.lease.lease_name).await?
@@ -102,10 +118,11 @@ impl Installation {
         Ok(Self {
             policy,
             policy_of,
-            watch_namespace: args.watch_namespace.clone().or(run.watch_namespace),
-            execution_namespace: args.execution_namespace.clone().unwrap_or(execution_namespace),
+            config,
+            watch_namespace: args.operator.watch_namespace.clone().or(run.watch_namespace),
+            execution_namespace: args.operator.execution_namespace.clone().unwrap_or(execution_namespace),
             leader,
-            log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator),
+            log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator.name),
             policies: crate::policies::told(client).await?,
         })
     }
@@ -145,15 +162,15 @@ where
 
 /// Returns the operator's flags, and their source.
 fn flags(deployment: &Read<Deployment>, args: &ViewArgs) -> (Flags, String) {
-    let own = format!("--namespace={}", args.operator_namespace);
-    let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
+    let own = format!("--namespace={}", args.operator.namespace);
+    let shown = deployment_of(args);
     let without = Flags::of_run([own.clone()]);
     let container = match deployment {
         Read::Found(deployment) => operator_in(deployment),
         Read::Absent => return (without, format!("default flags, as there is no {shown}")),
         Read::Denied => return (without, format!("default flags, as you may not get the {shown} ({})", ask(args))),
     };
-    let words = container.map(|container| words(container, &args.operator_namespace)).unwrap_or_default();
+    let words = container.map(|container| words(container, &args.operator.namespace)).unwrap_or_default();
     let flags = Flags::of_run(std::iter::once(own).chain(words));
     match flags.args() {
         Ok(_) => (flags, format!("the flags of the {shown}")),
@@ -187,9 +204,9 @@ fn value_of(variable: &EnvVar, namespace: &str) -> Option<String> {
     }
 }
 
-/// Reads the `ConfigMap`, and describes its source.
-async fn config_map(client: &Client, place: &Place) -> Result<(Option<Document>, String)> {
-    Ok(match get::<ConfigMap>(client, &place.namespace, &place.name).await? {
+/// Returns the content of the `ConfigMap`, and describes its source.
+fn config_map(read: Read<ConfigMap>, place: &Place) -> (Option<Document>, String) {
+    match read {
         Read::Found(object) => {
             let document = Document::of(*object);
             let shown = format!("{place}, version {}", document.version);
@@ -197,7 +214,16 @@ async fn config_map(client: &Client, place: &Place) -> Result<(Option<Document>,
         }
         Read::Absent => (None, format!("no {place}")),
         Read::Denied => (None, format!("no keys, as you may not get the {place} ({})", ask_in(&place.namespace))),
-    })
+    }
+}
+
+/// All values together, with their sources.
+#[derive(Debug)]
+struct InForceHere {
+    policy: Policy,
+    execution_namespace: String,
+    policy_of: String,
+    config: Config,
 }
 
 /// Combines all values, and describes their sources.
@@ -207,20 +233,23 @@ fn in_force(
     document: Option<Document>,
     overrides: &Overrides,
     [document_of, flags_of]: [String; 2],
-) -> Result<(Policy, String, String)> {
+) -> Result<InForceHere> {
     let own = |document: Document| {
         let given = overrides.0.iter().map(|(key, value)| (key.clone(), Ok(value.clone())));
         let values = document.values.into_iter().chain(given).collect();
         Document { values, ..document }
     };
     let is_file = document.is_some();
-    let (in_force, document_of) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
-        Ok(in_force) => (in_force, document_of),
+    let keys_of_document = document.iter().flat_map(|document| document.values.keys());
+    let unknown = keys_of_document.filter(|key| !keys().any(|known| known == *key)).cloned().collect();
+    let (in_force, document_of, refused) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
+        Ok(in_force) => (in_force, document_of, None),
         // The operator refuses the `ConfigMap` too, and uses the version before, which only it knows.
         Err(refused) if is_file && overrides.0.is_empty() => {
             let by_flags =
                 flags.under(place, None).map_err(|refused| anyhow!("the flags cannot be used: {refused}"))?;
-            (by_flags, format!("no keys, as the {place} is refused ({refused}) and what was before is not known"))
+            let of = format!("no keys, as the {place} is refused ({refused}) and what was before is not known");
+            (by_flags, of, Some(refused))
         }
         Err(refused) => return Err(anyhow!("the values cannot be used: {refused}")),
     };
@@ -230,7 +259,12 @@ fn in_force(
     }
     let given: Vec<String> = overrides.0.iter().map(|(key, _)| format!("--{key}")).collect();
     let given = if given.is_empty() { String::new() } else { format!("{} of yours, over ", given.join(", ")) };
-    Ok((policy, in_force.defaults.execution_namespace, format!("{given}{document_of}, over {flags_of}")))
+    Ok(InForceHere {
+        policy,
+        execution_namespace: in_force.defaults.execution_namespace,
+        policy_of: format!("{given}{document_of}, over {flags_of}"),
+        config: Config { settings: in_force.settings, unknown, refused },
+    })
 }
 
 /// Finds the leader.
@@ -305,7 +339,7 @@ fn held(lease: &LeaseSpec, now: Time) -> Held {
 
 /// Without a Lease, the Deployment tells whether an operator runs.
 fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
-    let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
+    let shown = deployment_of(args);
     let Read::Found(deployment) = deployment else {
         return Leader::Unknown(format!("that one runs is assumed, as the {shown} cannot be read"));
     };
@@ -317,8 +351,12 @@ fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
     }
 }
 
+fn deployment_of(args: &ViewArgs) -> String {
+    format!("Deployment {}/{}", args.operator.namespace, args.operator.name)
+}
+
 fn ask(args: &ViewArgs) -> String {
-    ask_in(&args.operator_namespace)
+    ask_in(&args.operator.namespace)
 }
 
 fn ask_in(namespace: &str) -> String {
@@ -332,6 +370,7 @@ fn file_name(file: &std::path::Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::OperatorArgs;
     use serde_json::{Value, json};
 
     fn deployment(container: &Value) -> Read<Deployment> {
@@ -341,11 +380,13 @@ mod tests {
 
     fn args() -> ViewArgs {
         ViewArgs {
-            operator_namespace: "ops".to_owned(),
-            operator: "wfe-operator".to_owned(),
+            operator: OperatorArgs {
+                namespace: "ops".to_owned(),
+                name: "wfe-operator".to_owned(),
+                watch_namespace: None,
+                execution_namespace: None,
+            },
             policy: None,
-            watch_namespace: None,
-            execution_namespace: None,
             overrides: Overrides::default(),
         }
     }
@@ -399,7 +440,8 @@ mod tests {
         let by = |keys: Option<&[(&str, &str)]>, given: &[(&str, &str)]| {
             let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             let of = ["C".to_owned(), "F".to_owned()];
-            in_force(&flags, &place(), keys.map(document), &Overrides(given), of).map(|(policy, _, of)| (policy, of))
+            let combined = in_force(&flags, &place(), keys.map(document), &Overrides(given), of);
+            combined.map(|it| (it.policy, it.policy_of))
         };
         let (policy, of) = by(None, &[]).unwrap();
         assert_eq!((policy.cooldown_period, policy.start_deadline), (Duration::from_mins(7), Duration::from_mins(2)));
@@ -416,6 +458,21 @@ mod tests {
         assert_eq!(policy.cooldown_period, Duration::from_mins(7));
         assert!(of.contains("no keys, as the ConfigMap ops/c is refused (cooldown-period"), "{of}");
         assert!(by(None, &[("max-cooldown-period", "1s")]).is_err());
+    }
+
+    #[test]
+    fn the_faults_of_a_config_map_are_kept() {
+        let flags = Flags::of_run(["--start-deadline=2m"].map(str::to_owned));
+        let config = |keys: &[(&str, &str)]| {
+            let combined = in_force(&flags, &place(), Some(document(keys)), &Overrides::default(), Default::default());
+            combined.unwrap().config
+        };
+        let accepted = config(&[("cooldown-period", "8m"), ("cool-down", "9m")]);
+        assert_eq!((accepted.unknown, accepted.refused), (vec!["cool-down".to_owned()], None));
+        let from = |key: &str| accepted.settings.iter().find(|it| it.key == key).map(Setting::origin).unwrap();
+        assert_eq!([from("cooldown-period"), from("start-deadline"), from("paused")], ["ConfigMap", "flag", "default"]);
+        let refused = config(&[("cooldown-period", "-1m"), ("cool-down", "9m")]);
+        assert_eq!((refused.unknown.len(), refused.refused.unwrap().problems.len()), (1, 1));
     }
 
     #[test]
@@ -443,6 +500,7 @@ mod tests {
         let installation = |watched: Option<&str>, leader| Installation {
             policy: Policy::default(),
             policy_of: String::new(),
+            config: Config::default(),
             watch_namespace: watched.map(str::to_owned),
             execution_namespace: String::new(),
             leader,

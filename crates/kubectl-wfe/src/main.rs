@@ -9,6 +9,7 @@ mod cancel;
 mod circuits;
 mod clear;
 mod cli;
+mod config;
 mod connection;
 mod execution;
 mod explain;
@@ -66,6 +67,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Logs(args) => logs::run(&cli.cluster, &args).await,
             Command::Cancel(args) => cancel::run(&cli.cluster, &args).await,
             Command::Trace(args) => trace::run(&cli.cluster, &args).await,
+            Command::Config(args) => config::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }?;

@@ -1,10 +1,17 @@
-//! The flags of the commands that check.
+//! The flags of the commands that check: files, an installation and its settings.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Format;
+use super::{Format, OperatorArgs};
+
+pub(super) const CONFIG: &str = "\
+Examples:
+  kubectl wfe config
+  kubectl wfe config --output json
+
+Exit code: 0 the ConfigMap is accepted, or there is none; 1 the operator refuses it; 2 an error.";
 
 pub(super) const LINT: &str = "\
 Examples:
@@ -14,6 +21,18 @@ Examples:
 
 Marks: x an error, ! a warning. Exit code: 0 no error; 1 an error; 2 a file cannot be read, or the API server does not \
 answer.";
+
+/// The flags of `config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// The output format. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// The operator.
+    #[command(flatten, next_help_heading = "Which operator")]
+    pub(crate) operator: OperatorArgs,
+}
 
 /// The flags of `lint`.
 #[derive(Debug, Args)]

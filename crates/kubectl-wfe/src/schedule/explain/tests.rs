@@ -43,6 +43,7 @@ fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> R
     let installation = Installation {
         policy: Policy::default(),
         policy_of: "the defaults".to_owned(),
+        config: crate::installation::Config::default(),
         watch_namespace: None,
         execution_namespace: "runs".to_owned(),
         leader: Leader::Is("one".to_owned()),
