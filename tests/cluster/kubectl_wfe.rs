@@ -3,6 +3,7 @@
 
 mod clear;
 mod conventions;
+pub(crate) mod doctor;
 mod histories;
 mod hostile;
 mod in_force;

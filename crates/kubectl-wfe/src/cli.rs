@@ -4,17 +4,16 @@
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
-mod execution;
 mod checks;
+mod execution;
 mod view;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
-pub(crate) use checks::LintArgs;
-pub(crate) use checks::{ConfigArgs, LintArgs};
 pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
 
 use crate::subject::Subject;
@@ -140,6 +139,9 @@ pub(crate) enum Command {
     /// Show the settings in force, and where each value comes from. Writes nothing.
     #[command(after_help = checks::CONFIG)]
     Config(ConfigArgs),
+    /// Check whether everything that the operator needs is there and in order. Writes nothing.
+    #[command(after_help = checks::DOCTOR)]
+    Doctor(DoctorArgs),
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),

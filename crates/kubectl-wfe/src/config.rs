@@ -81,7 +81,7 @@ impl Report {
 }
 
 /// Describes an unknown key of the `ConfigMap`.
-fn unknown(key: &str) -> String {
+pub(crate) fn unknown(key: &str) -> String {
     format!("{:?} does nothing{}", cut(key, SHOWN), did_you_mean(key, keys()))
 }
 
@@ -107,6 +107,7 @@ mod tests {
             ],
             unknown: vec!["cool-down".to_owned(), "x\n".to_owned()],
             refused: Some(Refused { version: "7".to_owned(), problems: vec![problem] }),
+            is_unread: false,
         };
         let report = Report::of(&config, "ConfigMap a/b".to_owned());
         assert_eq!(

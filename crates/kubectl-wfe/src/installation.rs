@@ -17,11 +17,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 use wfe_core::Time;
 use wfe_core::policy::Policy;
-use wfe_settings::config::{Document, Flags, Place};
-use wfe_view::index::ExecutionRecord;
-use wfe_view::observe::observe_execution;
 use wfe_settings::config::{Document, Flags, Place, Refused, Setting};
 use wfe_settings::table::keys;
+use wfe_view::index::ExecutionRecord;
+use wfe_view::observe::observe_execution;
 
 use crate::cli::{Overrides, ViewArgs};
 use crate::connection::Connection;
@@ -71,6 +70,8 @@ pub(crate) struct Config {
     /// Why the operator refuses the `ConfigMap`, if it does. Then the settings are those without it: which version was
     /// in force before, only the operator knows.
     pub(crate) refused: Option<Refused>,
+    /// Whether the `ConfigMap` was not read, because the caller lacks the permission.
+    pub(crate) is_unread: bool,
 }
 
 /// Whether an operator leads.
@@ -100,12 +101,14 @@ impl Installation {
         let (flags, flags_of) = flags(&deployment, args);
         let run = flags.args().map_err(|error| anyhow!("the defaults of the operator cannot be used: {error}"))?;
         let place = Place { namespace: namespace.clone(), name: run.config_map.clone() };
+        let mut is_unread = false;
         let (document, document_of) = if let Some(file) = &args.policy {
             let text = crate::file::read(file).with_context(|| format!("cannot read {}", file.display()))?;
             let document = Document::of_yaml(&text, &place);
             (Some(document.with_context(|| format!("cannot use --policy {}", file.display()))?), file_name(file))
         } else {
             let read = get::<ConfigMap>(client, &place.namespace, &place.name).await?;
+            is_unread = matches!(read, Read::Denied);
             config_map(read, &place)
         };
         let InForceHere { policy, execution_namespace, policy_of, config } =
@@ -118,7 +121,7 @@ impl Installation {
         Ok(Self {
             policy,
             policy_of,
-            config,
+            config: Config { is_unread, ..config },
             watch_namespace: args.operator.watch_namespace.clone().or(run.watch_namespace),
             execution_namespace: args.operator.execution_namespace.clone().unwrap_or(execution_namespace),
             leader,
@@ -263,7 +266,7 @@ fn in_force(
         policy,
         execution_namespace: in_force.defaults.execution_namespace,
         policy_of: format!("{given}{document_of}, over {flags_of}"),
-        config: Config { settings: in_force.settings, unknown, refused },
+        config: Config { settings: in_force.settings, unknown, refused, is_unread: false },
     })
 }
 

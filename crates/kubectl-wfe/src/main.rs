@@ -11,15 +11,16 @@ mod clear;
 mod cli;
 mod config;
 mod connection;
+mod doctor;
 mod execution;
 mod explain;
 mod file;
 mod history;
 mod installation;
 mod kinds;
+mod lint;
 mod list;
 mod logs;
-mod lint;
 mod moment;
 mod nearest;
 mod output;
@@ -68,6 +69,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Cancel(args) => cancel::run(&cli.cluster, &args).await,
             Command::Trace(args) => trace::run(&cli.cluster, &args).await,
             Command::Config(args) => config::run(&cli.cluster, &args).await,
+            Command::Doctor(args) => doctor::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }?;

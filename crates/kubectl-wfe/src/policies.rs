@@ -16,9 +16,24 @@ enum Found {
     Unread,
 }
 
-/// Returns whether they protect, or why that is unknown. The answer does not depend on it, so a failed read is no
-/// error.
+/// The result of reading all policies.
+#[derive(Debug, Default)]
+pub(crate) struct Policies {
+    /// How many ship.
+    pub(crate) count: usize,
+    /// What is missing or changed, sorted.
+    pub(crate) wrong: Vec<String>,
+    /// Why it is unknown of some, if it is.
+    pub(crate) unknown: Option<&'static str>,
+}
+
+/// Returns whether they protect, or why that is unknown.
 pub(crate) async fn told(client: &Client) -> Result<String> {
+    Ok(seen(client).await?.told())
+}
+
+/// Reads them. The answers of commands do not depend on it, so a failed read is no error.
+pub(crate) async fn seen(client: &Client) -> Result<Policies> {
     let shipped = shipped()?;
     let count = shipped.len();
     let mut reads = JoinSet::new();
@@ -52,7 +67,7 @@ async fn read(client: &Client, shipped: &Shipped, half: Half) -> Found {
     }
 }
 
-fn sum_up(count: usize, found: Vec<Found>) -> String {
+fn sum_up(count: usize, found: Vec<Found>) -> Policies {
     let (mut wrong, mut denied, mut unread) = (Vec::new(), false, false);
     for one in found {
         match one {
@@ -68,11 +83,19 @@ fn sum_up(count: usize, found: Vec<Found>) -> String {
         (false, true) => Some("as the API server did not answer for all of them"),
         (false, false) => None,
     };
-    match (wrong.is_empty(), unknown) {
-        (true, None) => format!("all {count} are as they ship"),
-        (true, Some(why)) => format!("whether they protect is not known, {why}"),
-        (false, None) => format!("not all protect: {}", wrong.join("; ")),
-        (false, Some(why)) => format!("not all protect: {}; of others it is not known, {why}", wrong.join("; ")),
+    Policies { count, wrong, unknown }
+}
+
+impl Policies {
+    /// Describes them in one line.
+    pub(crate) fn told(&self) -> String {
+        let Self { count, wrong, unknown } = self;
+        match (wrong.is_empty(), unknown) {
+            (true, None) => format!("all {count} are as they ship"),
+            (true, Some(why)) => format!("whether they protect is not known, {why}"),
+            (false, None) => format!("not all protect: {}", wrong.join("; ")),
+            (false, Some(why)) => format!("not all protect: {}; of others it is not known, {why}", wrong.join("; ")),
+        }
     }
 }
 
@@ -93,7 +116,7 @@ mod tests {
                 "not all protect: a: there is no policy; of others it is not known, as you",
             ),
         ] {
-            let told = sum_up(9, found);
+            let told = sum_up(9, found).told();
             assert!(told.starts_with(said), "{told}");
         }
     }

@@ -17,6 +17,7 @@ use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, people};
 use crate::admission::marks;
 use crate::admission::objects::says;
 use crate::history::past::{Past, past};
+use crate::kubectl_wfe::doctor;
 
 const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 const GONE_WITHIN: Duration = Duration::from_secs(30);
@@ -32,6 +33,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
         helm.run(&[words, &usual].concat())
     };
 
+    doctor::finds_nothing_before(&control_plane).await?;
     let notes = on_release(&["install", RELEASE, &older_chart(&helm)?, "--create-namespace"])?;
     for command in ["rollout status deployment/wfe-operator", "kubectl get workflowexecutions --all-namespaces"] {
         ensure!(notes.contains(command), "{notes}");
@@ -50,6 +52,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     past(&world, "broken", "node/n", "other", 1, TimeDelta::hours(1), Past::Ran).await?;
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
+    doctor::finds_no_error(&control_plane).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
     let on_call = r#"oncall=[{"kind": "Group", "name": "sre"}]"#;
     on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set-json", on_call])?;

@@ -50,6 +50,7 @@ mod tests {
         let installation = Installation {
             policy: Policy::default(),
             policy_of: String::new(),
+            config: crate::installation::Config::default(),
             watch_namespace: None,
             execution_namespace: "runs".to_owned(),
             leader: Leader::Unknown("that one leads is assumed".to_owned()),
