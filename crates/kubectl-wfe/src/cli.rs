@@ -9,6 +9,7 @@ mod execution;
 mod view;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -80,6 +81,14 @@ Examples:
 
 Exit code: 0 no circuit is open; 1 one is; 2 an error.";
 
+const SIMULATE: &str = "\
+Examples:
+  kubectl wfe simulate config/scenarios/outage.yaml
+  kubectl wfe simulate outage.yaml --until 1h -o json
+  kubectl wfe simulate outage.yaml --compare max-consecutive-failures=3,5,8
+
+Exit code: 0 at the end nothing needs a person; 1 something does; 2 an error.";
+
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
@@ -145,6 +154,9 @@ pub(crate) enum Command {
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
+    /// Play a scenario in virtual time with the operator's own decisions. Contacts no cluster.
+    #[command(after_help = SIMULATE)]
+    Simulate(SimulateArgs),
     /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
         /// The command to run.
@@ -200,6 +212,26 @@ pub(crate) struct CircuitsArgs {
     /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
+}
+
+/// The flags of `simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A file with a scenario (YAML); - for standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// How long to play, in virtual time. Default: until all is quiet, at most 24h.
+    #[arg(long, value_name = "DURATION", value_parser = crate::simulate::parse_until)]
+    pub(crate) until: Option<Duration>,
+
+    /// Play once with each of these values of a key of the policy, and compare what comes of it.
+    #[arg(long, value_name = "KEY=V1,V2", value_parser = crate::simulate::parse_compare)]
+    pub(crate) compare: Option<(String, Vec<String>)>,
+
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
 }
 
 /// The flags of `schedule list`.

@@ -8,9 +8,7 @@ use kube::discovery::{ApiGroup, Discovery};
 use wfe_core::target::{Scope, TargetName, kind_spellings};
 
 use crate::connection::ANSWERS_WITHIN;
-
-/// How many letters of a kind may be wrong for another one to be proposed.
-const LETTERS: usize = 3;
+use crate::nearest::nearest;
 
 /// Returns what is wrong with the kind of a target, if the cluster does not serve it. None if discovery fails: then
 /// nothing is known.
@@ -37,9 +35,7 @@ fn advice(target: &TargetName, served: &BTreeSet<String>) -> Option<String> {
     if served.contains(kind) {
         return None;
     }
-    let distance = |other: &&String| strsim::damerau_levenshtein(kind, other);
-    let nearest = served.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= LETTERS.min(kind.len() / 2));
-    let else_ = match (nearest, target.namespace()) {
+    let else_ = match (nearest(kind, served.iter().map(String::as_str)), target.namespace()) {
         (Some(nearest), _) => format!("did you mean {}?", target.as_str().replacen(kind, nearest, 1)),
         (None, None) => "a target with a namespace is namespace/kind/name".to_owned(),
         (None, Some(_)) => "see: kubectl api-resources".to_owned(),

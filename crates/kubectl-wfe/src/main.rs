@@ -28,6 +28,7 @@ mod policies;
 mod report;
 mod retries;
 mod schedule;
+mod simulate;
 mod status;
 mod subject;
 mod table;
@@ -71,6 +72,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Config(args) => config::run(&cli.cluster, &args).await,
             Command::Doctor(args) => doctor::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
+            Command::Simulate(args) => simulate::run(&args),
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }?;
         Ok(u8::from(!is_yes))

@@ -3,6 +3,7 @@
 
 mod chain;
 mod circuits;
+mod listed;
 mod refusal;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
+use wfe_view::index::{ExecutionRecord, Index, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::observe_owner;
 use wfe_view::read::{is_ours, read};
@@ -37,6 +38,8 @@ use crate::retries::plan;
 use crate::subject::AskedSchedule;
 
 pub(crate) use circuits::HeldByCircuits;
+pub(crate) use listed::take_in;
+use listed::tell_of_triages;
 pub(crate) use refusal::Forbidden;
 use refusal::{refused, said};
 
@@ -142,15 +145,10 @@ impl Lookout {
                 objects.extend(added.cloned());
                 executions.clone_from(&objects);
             }
-            index.apply(Delivery::ListBegins(kind), now);
-            for delivery in objects.into_iter().filter_map(|it| read(kind, it, &installation.execution_namespace)) {
-                index.apply(delivery, now);
-            }
-            index.apply(Delivery::ListEnds(kind), now);
+            let read = objects.into_iter().filter_map(|it| read(kind, it, &installation.execution_namespace));
+            take_in(&mut index, kind, read, now);
         }
-        tell_of_triages(&mut index, now);
-        circuits::draw_turns(&mut index, &installation.policy, now);
-        Ok(Seen { now, index, executions, unread: None, installation: installation.clone() })
+        Ok(Seen::of(index, executions, installation.clone(), now))
     }
 
     /// Reads the executions in namespaces that the operator does not watch, as the operator would: whether they are
@@ -255,6 +253,13 @@ impl Seen {
         self.executions.iter()
     }
 
+    /// Makes the view of all that was listed.
+    pub(crate) fn of(mut index: Index, executions: Vec<DynamicObject>, installation: Installation, now: Time) -> Self {
+        tell_of_triages(&mut index, now);
+        circuits::draw_turns(&mut index, &installation.policy, now);
+        Self { now, index, executions, unread: None, installation }
+    }
+
     /// Returns an execution by its name.
     pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
         self.executions
@@ -348,14 +353,6 @@ impl Seen {
     pub(crate) fn blocks(&self, target: &Target) -> Vec<Skip> {
         let policy = &self.installation.policy;
         History::of(target, policy, self.now).blocks(policy, self.now)
-    }
-}
-
-/// Passes the beginnings of triages to all targets, as the operator does before it decides on one.
-fn tell_of_triages(index: &mut Index, now: Time) {
-    let keys: Vec<Key> = index.keys().cloned().collect();
-    for key in &keys {
-        index.tell_of_triages(key, now);
     }
 }
 
