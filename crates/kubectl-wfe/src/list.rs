@@ -51,7 +51,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
         });
         write!(output(), "{}", table(["NAMESPACE", "NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE"], cells))?;
     }
-    Ok(!args.needs_person || rows.is_empty())
+    Ok(!args.only.needs_person || rows.is_empty())
 }
 
 fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
@@ -63,9 +63,9 @@ fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
         let Ok(record) = seen.record(object) else { continue };
         let execution = &record.execution;
         let blocks = blocking.contains(&execution.id.uid);
-        let is_asked = (!args.needs_person || blocks)
-            && (!args.running || matches!(execution.state, ExecutionState::Running { .. }))
-            && (!args.waiting || execution.is_undecided())
+        let is_asked = (!args.only.needs_person || blocks)
+            && (!args.only.running || matches!(execution.state, ExecutionState::Running { .. }))
+            && (!args.only.waiting || execution.is_undecided())
             && namespace.is_none_or(|namespace| *namespace == *execution.id.namespace);
         if is_asked {
             let target = text(object, "/spec/targetResource").unwrap_or_default();

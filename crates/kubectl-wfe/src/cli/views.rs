@@ -26,6 +26,22 @@ pub(crate) struct ListArgs {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
+    /// The executions to list.
+    #[command(flatten)]
+    pub(crate) only: OnlyArgs,
+
+    /// The format of the answer. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
+
+/// Which executions to list: all without a flag.
+#[derive(Debug, Args)]
+pub(crate) struct OnlyArgs {
     /// Only executions that block their target until a person clears it.
     #[arg(long, conflicts_with_all = ["running", "waiting"])]
     pub(crate) needs_person: bool,
@@ -37,14 +53,6 @@ pub(crate) struct ListArgs {
     /// Only executions that are not decided yet.
     #[arg(long)]
     pub(crate) waiting: bool,
-
-    /// The format of the answer. Default: text for people.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
-
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
-    pub(crate) view: ViewArgs,
 }
 
 /// The flags of `history`.
