@@ -27,7 +27,7 @@ use crate::output::{line, output};
 struct Trace {
     /// The object itself, the object that it was made for, and so on.
     links: Vec<Link>,
-    /// Who created the execution, as far as the API server records it.
+    /// The creation of the execution, as far as the API server records it.
     created: Option<Created>,
 }
 

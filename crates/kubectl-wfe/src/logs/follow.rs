@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use chrono::{DateTime, FixedOffset, SecondsFormat};
+use chrono::{DateTime, FixedOffset, SecondsFormat, SubsecRound, TimeDelta};
 use kube::api::LogParams;
 use tokio::time::Instant;
 
@@ -80,23 +80,28 @@ async fn show(connection: &Connection, run: &Run, step: &Step, so_far: &mut Show
         return Ok(());
     }
     if step.step.state.has_log() {
-        let text = match bytes(connection, run, step, so_far.params(tail)).await {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        let bytes = match bytes(connection, run, step, so_far.params(tail)).await {
+            Ok(bytes) => bytes,
             Err(error) if matches!(error.code(), 401 | 403) => bail!("cannot read the log: {}", said(&error, run)),
             // It is asked for again, unless the step is over.
             Err(error) => {
                 if step.step.state.is_over() {
                     writeln!(out, "{prefix} (its log cannot be read: {})", line(&said(&error, run)))?;
                 }
-                String::new()
+                Vec::new()
             }
         };
-        for said in so_far.news(&text) {
+        let text = String::from_utf8_lossy(&bytes);
+        let news = so_far.news(&text);
+        for said in &news {
             writeln!(out, "{prefix} {}", line(said))?;
         }
-        // The rest comes with the next question.
-        if text.len() as u64 >= MOST_BYTES {
-            return Ok(());
+        if bytes.len() as u64 >= MOST_BYTES {
+            if news.is_empty() {
+                so_far.leave_out();
+                writeln!(out, "{prefix} (more than 1 MiB in a second: lines are left out)")?;
+            }
+            return Ok(()); // the rest comes with the next question
         }
     }
     if step.step.state.is_over() {
@@ -116,6 +121,12 @@ impl Shown {
             tail_lines: self.last.is_none().then_some(i64::from(tail)),
             ..LogParams::default()
         }
+    }
+
+    /// Goes on with the next second.
+    fn leave_out(&mut self) {
+        self.last = self.last.map(|last| last.trunc_subsecs(0) + TimeDelta::seconds(1));
+        self.count = 0;
     }
 
     /// Returns the lines that were not shown yet, without their times.
@@ -163,6 +174,8 @@ mod tests {
         assert_eq!(shown.news(&again), ["d", "e f"]);
         assert_eq!(shown.news(&(at("06", "e f") + &at("06", "e f"))), ["e f"]);
         assert_eq!(shown.news("no time\n\n"), Vec::<&str>::new());
+        shown.leave_out();
+        assert_eq!(shown.news(&(at("06.9", "g") + &at("07", "h"))), ["h"]);
     }
 
     #[test]
