@@ -8,6 +8,7 @@ mod histories;
 mod hostile;
 mod in_force;
 mod lint;
+mod one;
 mod rights;
 mod schedules;
 mod status;
