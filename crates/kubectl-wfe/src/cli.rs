@@ -6,31 +6,23 @@
 
 mod checks;
 mod execution;
+mod play;
 mod view;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
+pub(crate) use play::SimulateArgs;
 pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
 
 use crate::subject::Subject;
 
 mod views;
 
-pub(crate) use views::{HistoryArgs, ListArgs};
-
-const STATUS: &str = "\
-Examples:
-  kubectl wfe status                                    the alert gives a number: which targets are these?
-  kubectl wfe status node/worker-1                      what blocks this target, and what must I do?
-  kubectl wfe status restart-x7k2p                      what does this WorkflowExecution do, or what became of it?
-  kubectl wfe status --namespace payment                the same overview, of one namespace
-
-Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
+pub(crate) use views::{HistoryArgs, ListArgs, StatusArgs};
 
 const EXPLAIN: &str = "\
 Examples:
@@ -81,14 +73,6 @@ Examples:
 
 Exit code: 0 no circuit is open; 1 one is; 2 an error.";
 
-const SIMULATE: &str = "\
-Examples:
-  kubectl wfe simulate config/scenarios/outage.yaml
-  kubectl wfe simulate outage.yaml --until 1h -o json
-  kubectl wfe simulate outage.yaml --compare max-consecutive-failures=3,5,8
-
-Exit code: 0 at the end nothing needs a person; 1 something does; 2 an error.";
-
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
@@ -113,7 +97,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show who needs a person, what runs and what waits; or how one target or WorkflowExecution stands now, and which
     /// command comes next. Writes nothing.
-    #[command(after_help = STATUS)]
+    #[command(after_help = views::STATUS)]
     Status(Box<StatusArgs>),
     /// List executions, a line each: what they do or wait for, or why they ended. Writes nothing.
     #[command(after_help = views::LIST)]
@@ -155,7 +139,7 @@ pub(crate) enum Command {
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
     /// Play a scenario in virtual time with the operator's own decisions. Contacts no cluster.
-    #[command(after_help = SIMULATE)]
+    #[command(after_help = play::SIMULATE)]
     Simulate(SimulateArgs),
     /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
@@ -163,22 +147,6 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ScheduleCommand,
     },
-}
-
-/// The flags of `status`.
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// A target (namespace/kind/name or kind/name), or the name of a WorkflowExecution. Default: an overview of all.
-    #[arg(value_name = "TARGET|NAME", value_parser = Subject::parse)]
-    pub(crate) subject: Option<Subject>,
-
-    /// The format of the answer. Default: text for people.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
-
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
-    pub(crate) view: ViewArgs,
 }
 
 /// The commands for schedules.
@@ -212,26 +180,6 @@ pub(crate) struct CircuitsArgs {
     /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
-}
-
-/// The flags of `simulate`.
-#[derive(Debug, Args)]
-pub(crate) struct SimulateArgs {
-    /// A file with a scenario (YAML); - for standard input.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-
-    /// How long to play, in virtual time. Default: until all is quiet, at most 24h.
-    #[arg(long, value_name = "DURATION", value_parser = crate::simulate::parse_until)]
-    pub(crate) until: Option<Duration>,
-
-    /// Play once with each of these values of a key of the policy, and compare what comes of it.
-    #[arg(long, value_name = "KEY=V1,V2", value_parser = crate::simulate::parse_compare)]
-    pub(crate) compare: Option<(String, Vec<String>)>,
-
-    /// How to answer. Default: for people.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
 }
 
 /// The flags of `schedule list`.

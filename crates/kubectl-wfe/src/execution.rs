@@ -17,7 +17,7 @@ use wfe_view::source::objects;
 
 use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::output::note;
-use crate::report::Recorded;
+use crate::recorded::Recorded;
 use crate::schedule::condition;
 
 /// How long one watch lasts, in seconds: the connection gives up a silent one after [`ANSWERS_WITHIN`].

@@ -13,7 +13,7 @@ use wfe_core::execution::ExecutionState;
 use crate::cli::{ClusterArgs, Format, ListArgs};
 use crate::moment::since;
 use crate::output::output;
-use crate::report::Recorded;
+use crate::recorded::Recorded;
 use crate::status::text;
 use crate::table::table;
 use crate::view::{Lookout, Seen};

@@ -25,6 +25,7 @@ mod moment;
 mod nearest;
 mod output;
 mod policies;
+mod recorded;
 mod report;
 mod retries;
 mod schedule;

@@ -12,7 +12,6 @@ mod render;
 mod scenario;
 mod story;
 mod timeline;
-mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -56,6 +55,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<bool> {
             Ok(!story.totals.needs_a_person())
         }
         Some((key, values)) => {
+            scenario::check_key(key).map_err(|what| anyhow!("--compare: {what}"))?;
             let comparison = Comparison::of(&scenario, key, values, until, args.until.is_none())?;
             match args.output {
                 Some(Format::Json) => output().json("SimulationComparison", &comparison)?,
@@ -65,19 +65,3 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<bool> {
         }
     }
 }
-
-/// Parses `KEY=V1,V2` of `--compare`.
-pub(crate) fn parse_compare(text: &str) -> Result<(String, Vec<String>), String> {
-    let (key, values) = text.split_once('=').ok_or("write KEY=VALUE,VALUE, as in cooldown-period=1m,5m")?;
-    scenario::check_key(key)?;
-    Ok((key.to_owned(), values.split(',').map(str::to_owned).collect()))
-}
-
-/// Parses the duration of `--until`.
-pub(crate) fn parse_until(text: &str) -> Result<Duration, String> {
-    let until = wfe_core::duration::parse(text).map_err(|error| format!("it {error}"))?;
-    if until > LONGEST { Err("it must be at most 168h".to_owned()) } else { Ok(until) }
-}
-
-/// The longest play: a week.
-const LONGEST: Duration = Duration::from_hours(168);

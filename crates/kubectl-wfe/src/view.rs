@@ -33,7 +33,7 @@ use crate::cli::{ClusterArgs, ViewArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::installation::Installation;
 use crate::kinds;
-use crate::report::Recorded;
+use crate::recorded::Recorded;
 use crate::retries::plan;
 use crate::subject::AskedSchedule;
 

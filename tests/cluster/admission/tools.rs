@@ -20,12 +20,12 @@ async fn explain_teaches() -> Result<()> {
         ("wfe.spec.targetResource", "\"namespace/kind/name\", e.g. \"payment/deployment/payment-api\""),
         ("wfe.spec.targetResource", "\"kind/name\", e.g. \"node/worker-node-1\""),
         ("wfe.spec.executionConfig.timeout", "Absent: the operator's default-timeout"),
-        ("wfe.spec.startBefore", "Decided later than this, it does not run: Failed, DeadlineExceeded"),
-        ("wfe.spec.cancellation", "set it later, once, while the phase is not final"),
-        ("wfe.spec.cancellation", "needs the right to update workflowexecutions/cancellation"),
+        ("wfe.spec.startBefore", "After it the execution does not run: it is Failed with DeadlineExceeded"),
+        ("wfe.spec.cancellation", "Set it once, while the phase is not final"),
+        ("wfe.spec.cancellation", "requires permission to update workflowexecutions/cancellation"),
         ("wfe.spec.cancellation.requestedBy", "Your own user name, as \"kubectl auth whoami\" shows it"),
-        ("wfe.spec.clearance", "set it later, once, while the phase is Failed"),
-        ("wfe.spec.clearance", "needs the right to update workflowexecutions/clearance"),
+        ("wfe.spec.clearance", "Set it once, while the phase is Failed"),
+        ("wfe.spec.clearance", "requires permission to update workflowexecutions/clearance"),
         ("wfe.spec.clearance.clearedBy", "Your own user name, as \"kubectl auth whoami\" shows it"),
         ("wfe.spec.retry", "true (all defaults), a whole number of attempts from 1 to 20, or an object"),
         ("wfe.spec.retry", "maxAttempts <integer>"),
@@ -40,10 +40,10 @@ async fn explain_teaches() -> Result<()> {
         ("wfe.spec.retry.retryExecutionFailures", "set it only where every step may run twice"),
         ("wfe.spec.retry.maxDuration", "from 1s to 24h, e.g. \"2h\", counted from startTime"),
         ("wfe.status.attempts", "notBefore <string>"),
-        ("wfe.status.attempts.started", "True, False, or Unknown where nobody can tell"),
-        ("wfe.status.pipelineRunRef.namespace", "The execution namespace in which the PipelineRun lives"),
+        ("wfe.status.attempts.started", "True, False, or Unknown if the operator cannot tell"),
+        ("wfe.status.pipelineRunRef.namespace", "The execution namespace of the PipelineRun"),
         ("wfe.status.phase", "Skipped (see skipDetails)"),
-        ("wfe.status.failureDetails.reason", "OOMKilled (a container hit its memory limit)"),
+        ("wfe.status.failureDetails.reason", "OOMKilled: a container exceeded its memory limit"),
     ] {
         let text = namespaced.control_plane.kubectl(&["explain", field]).await?;
         ensure!(unwrapped(&text).contains(words), "{field}: {text}");
@@ -85,6 +85,7 @@ async fn a_table_shows_why() -> Result<()> {
     let name = namespaced.create_in("").await?;
     let mut status = entering("Failed");
     status["nextAllowedExecution"] = json!("2099-01-01T00:00:00Z");
+    status["summary"] = json!("ImagePullBackOff");
     status["conditions"] = json!([{
         "type": "Succeeded", "status": "False", "reason": "ImagePullBackOff", "message": "",
         "lastTransitionTime": "2026-01-02T03:04:05Z",
@@ -94,12 +95,16 @@ async fn a_table_shows_why() -> Result<()> {
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let header = lines.next().unwrap_or_default();
     ensure!(
-        header == ["NAME", "PHASE", "WORKFLOW", "TARGET", "REASON", "DURATION", "AGE", "PIPELINERUN", "NEXT-ALLOWED"],
+        header
+            == [
+                "NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE", "WORKFLOW", "REASON", "DURATION", "PIPELINERUN",
+                "NEXT-ALLOWED"
+            ],
         "{table}"
     );
     let row = lines.next().unwrap_or_default();
     let (target, reason) = ("payment/deployment/payment-api", "ImagePullBackOff");
-    ensure!(row.starts_with(&[&name, "Failed", "deployment-restart", target, reason]), "{table}");
+    ensure!(row.starts_with(&[&name, "Failed", reason, target]), "{table}");
     ensure!(row.last() == Some(&"2099-01-01T00:00:00Z"), "{table}");
     // The short name, and the category.
     let arguments = ["get", "kubernaut", "-o", "name", "-n", &namespaced.namespace];

@@ -86,7 +86,7 @@ pub struct Failure {
     pub exhausts: bool,
     /// When a person cleared the target.
     pub cleared_at: Option<Time>,
-    /// Who cancelled the execution, and why.
+    /// The user who cancelled the execution, and the reason.
     pub cancellation: Option<Cancellation>,
 }
 

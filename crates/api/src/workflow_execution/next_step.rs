@@ -26,9 +26,9 @@ pub enum NextAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedStep {
-    /// What to do: Nothing (it completed), RetryAfter (create another execution, not before notBefore), WaitFor (the
-    /// same, once skipDetails.conflictingWorkflow has released the target), PickAlternative (another workflow with
-    /// recoveryOf, or a person) or PersonMustAct (only a person can go on).
+    /// What to do. Nothing: it completed. RetryAfter: create another execution, not before notBefore. WaitFor: the
+    /// same, once skipDetails.conflictingWorkflow has released the target. PickAlternative: run another workflow with
+    /// recoveryOf, or ask a person. PersonMustAct: only a person can go on.
     pub action: NextAction,
     /// The earliest time to create another execution. Present with action RetryAfter.
     #[serde(skip_serializing_if = "Option::is_none")]

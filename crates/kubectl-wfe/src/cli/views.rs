@@ -1,10 +1,19 @@
-//! The flags of `list` and `history`.
+//! The flags of `status`, `list` and `history`.
 
 use clap::Args;
 use wfe_core::target::TargetName;
 
 use super::{Format, ViewArgs};
 use crate::subject::Subject;
+
+pub(super) const STATUS: &str = "\
+Examples:
+  kubectl wfe status                                    the alert gives a number: which targets are these?
+  kubectl wfe status node/worker-1                      what blocks this target, and what must I do?
+  kubectl wfe status restart-x7k2p                      what does this WorkflowExecution do, or what became of it?
+  kubectl wfe status --namespace payment                the same overview, of one namespace
+
+Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
 
 pub(super) const LIST: &str = "\
 Examples:
@@ -18,6 +27,22 @@ Example:
   kubectl wfe history node/worker-1
 
 Exit code: 0; 2 an error.";
+
+/// The flags of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// A target (namespace/kind/name or kind/name), or the name of a WorkflowExecution. Default: an overview of all.
+    #[arg(value_name = "TARGET|NAME", value_parser = Subject::parse)]
+    pub(crate) subject: Option<Subject>,
+
+    /// The format of the answer. Default: text for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
 
 /// The flags of `list`.
 #[derive(Debug, Args)]

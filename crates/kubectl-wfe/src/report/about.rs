@@ -8,8 +8,8 @@ use wfe_core::name::ExecutionId;
 use wfe_core::target::TargetName;
 
 use super::common::Common;
-use super::recorded::Recorded;
 use crate::installation::{Installation, Leader};
+use crate::recorded::Recorded;
 
 /// The subject of a report, and its facts that do not depend on the rules.
 pub(super) struct About {

@@ -19,8 +19,7 @@ use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
 use wfe_view::index::{Delivery, EndPhase, EndShown, Key};
 
-use super::play::Play;
-use super::workload::InProgress;
+use super::play::{InProgress, Play};
 
 /// Why an analyst of the kind Pipeline has no verdict here.
 const NOT_PLAYED: &str = "simulate does not play an analyst that is a Pipeline";

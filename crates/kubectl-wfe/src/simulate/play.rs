@@ -4,6 +4,8 @@
 //! statuses, and delivered again. At this level index, circuits, schedules, triage and decisions are the operator's
 //! own code, and no step writes or parses JSON.
 
+mod workload;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::time::Duration;
@@ -22,8 +24,9 @@ use wfe_view::index::{Delivery, EndShown, ExecutionRecord, Index, Key, Kind};
 
 use super::scenario::{Act, MOST, Planned, Scenario, uid};
 use super::story::Story;
-use super::workload::{InProgress, Workload};
 use crate::view::take_in;
+pub(super) use workload::InProgress;
+use workload::Workload;
 
 /// After how long ended executions and runs are removed: a removal never changes a decision, and a play stays small.
 const KEPT: Duration = Duration::from_mins(1);

@@ -151,8 +151,8 @@ fn the_answer_for_programs_has_a_kind_events_and_totals() {
 #[test]
 fn values_of_a_key_are_compared_column_by_column() {
     let text = fs::read_to_string(Path::new(CRATE).join("../../config/scenarios/backoff.yaml")).unwrap();
-    let (key, values) = parse_compare("max-consecutive-failures=3,8").unwrap();
-    let compared = Comparison::of(&scenario(&text), &key, &values, A_DAY, true).unwrap();
+    let values = ["3", "8"].map(str::to_owned);
+    let compared = Comparison::of(&scenario(&text), "max-consecutive-failures", &values, A_DAY, true).unwrap();
     assert!(!compared.is_fine(), "with 3 the target is exhausted");
     assert_eq!(
         compared.to_string(),
@@ -165,7 +165,7 @@ fn values_of_a_key_are_compared_column_by_column() {
          blocked for                  36m0s       0s\n\
          recovered after                  -        -\n"
     );
-    let said = parse_compare("max-consecutive-failure=3").unwrap_err();
+    let said = scenario::check_key("max-consecutive-failure").unwrap_err();
     assert!(said.ends_with("did you mean \"max-consecutive-failures\"?"), "{said}");
     let refused = Comparison::of(&scenario(&text), "cooldown-period", &["soon".to_owned()], A_DAY, true).unwrap_err();
     assert!(refused.to_string().starts_with("--compare: policy: cooldown-period: \"soon\" "), "{refused}");

@@ -16,7 +16,7 @@ use super::{place_of_failure, progress, text};
 use crate::installation::Leader;
 use crate::moment::since;
 use crate::output::line;
-use crate::report::Recorded;
+use crate::recorded::Recorded;
 use crate::view::Seen;
 
 /// How many rows of a section are shown: what fits on a screen. The heading counts all.

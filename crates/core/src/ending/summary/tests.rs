@@ -232,7 +232,7 @@ fn parameters_that_the_pipeline_does_not_declare_are_told_last() {
         ),
         (&["A", "B"], "no parameter A (and 1 other), so no task got its value."),
         (&["A", "B", "C"], "no parameter A (and 2 others), so no task got its value."),
-        (&[], "before this workflow runs again, or choose another."),
+        (&[], "find the cause in the logs of its pods before this workflow runs again."),
     ] {
         assert!(summary(names).ends_with(words), "{}", summary(names));
     }

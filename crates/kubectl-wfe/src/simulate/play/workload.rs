@@ -17,15 +17,15 @@ use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run
 use wfe_tekton::{Descendant, Object, RUN_UID_LABEL, Sighting};
 use wfe_view::index::{Delivery, Key, Kind};
 
-use super::play::{Happening, Play};
-use super::scenario::{Failing, uid};
+use super::{Happening, Play};
+use crate::simulate::scenario::{Failing, uid};
 
 /// The one task and step of each workflow.
 const WORK: &str = "work";
 
 /// Counts of runs and executions.
 #[derive(Debug, Default)]
-pub(super) struct Workload {
+pub(in crate::simulate) struct Workload {
     runs: u64,
     /// How many runs of each workflow were released.
     released: HashMap<String, u64>,
@@ -35,7 +35,7 @@ pub(super) struct Workload {
 
 /// A run that exists.
 #[derive(Debug)]
-pub(super) struct InProgress {
+pub(in crate::simulate) struct InProgress {
     key: Key,
     chain: ChainName,
     drains: Duration,
@@ -49,12 +49,12 @@ pub(super) struct InProgress {
 
 impl InProgress {
     /// Returns the results that a condition can ask about.
-    pub(super) fn results(&self) -> std::collections::BTreeMap<String, String> {
+    pub(in crate::simulate) fn results(&self) -> std::collections::BTreeMap<String, String> {
         self.failure.as_ref().map(|failure| failure.results.clone()).unwrap_or_default()
     }
 
     /// Returns the result of examining it after its failure.
-    pub(super) fn findings(&self) -> Findings {
+    pub(in crate::simulate) fn findings(&self) -> Findings {
         let step = self.began.map(|at| Proof::ended("work", WORK, "containerd://1", Some(at)));
         let started = step.map_or(Started::NotStarted(Absence::OnlyWaited), Started::Started);
         let failure = self.failure.as_ref().filter(|_| self.cancelled != Some(CancelReason::Requested));
@@ -82,7 +82,7 @@ impl InProgress {
 
 impl Workload {
     /// Returns the name of the next execution with this name before the number.
-    pub(super) fn next_name(&mut self, namespace: &str, name: &str) -> String {
+    pub(in crate::simulate) fn next_name(&mut self, namespace: &str, name: &str) -> String {
         let count = self.names.entry(format!("{namespace}/{name}")).or_default();
         *count += 1;
         format!("{name}-{count}")
@@ -91,7 +91,13 @@ impl Workload {
 
 impl Play<'_> {
     /// Step (a): creates a pending run.
-    pub(super) fn create_run(&mut self, key: &Key, execution: &Uid, number: RunNumber, at_most: Option<Duration>) {
+    pub(in crate::simulate) fn create_run(
+        &mut self,
+        key: &Key,
+        execution: &Uid,
+        number: RunNumber,
+        at_most: Option<Duration>,
+    ) {
         let Key::Chain(chain) = *key else { return };
         let Some(owner) = self.execution(key, execution).cloned() else { return };
         self.workload.runs += 1;
@@ -130,7 +136,7 @@ impl Play<'_> {
     }
 
     /// Step (d): Tekton takes the run up, and its end is known.
-    pub(super) fn release(&mut self, key: &Key, run: &RunId) {
+    pub(in crate::simulate) fn release(&mut self, key: &Key, run: &RunId) {
         let Some(released) = self.run(key, &run.uid) else { return };
         let timeout = released.timeout.unwrap_or(Duration::MAX);
         let owner = released.owner.execution().and_then(|id| self.execution(key, &id.uid));
@@ -167,7 +173,7 @@ impl Play<'_> {
     }
 
     /// Tekton ends a run that was cancelled at once.
-    pub(super) fn cancel_run(&mut self, key: &Key, run: &RunId, why: CancelReason) {
+    pub(in crate::simulate) fn cancel_run(&mut self, key: &Key, run: &RunId, why: CancelReason) {
         let now = self.now;
         if let Some(in_progress) = self.runs.get_mut(&run.uid) {
             in_progress.cancelled = Some(why);
@@ -179,13 +185,13 @@ impl Play<'_> {
         self.expect(Duration::ZERO, Happening::RunEnds(run.uid.clone()));
     }
 
-    pub(super) fn delete_run(&mut self, key: &Key, run: &RunId) {
+    pub(in crate::simulate) fn delete_run(&mut self, key: &Key, run: &RunId) {
         let last = self.run(key, &run.uid).cloned().map(Box::new);
         self.runs.remove(&run.uid);
         self.index.apply(Delivery::RunDeleted(run.uid.clone(), last), self.now);
     }
 
-    pub(super) fn end_run(&mut self, run: &Uid) {
+    pub(in crate::simulate) fn end_run(&mut self, run: &Uid) {
         let Some(in_progress) = self.runs.get(run) else { return };
         let (key, drains) = (in_progress.key.clone(), in_progress.drains);
         let succeeded = in_progress.failure.is_none() && in_progress.cancelled.is_none();
@@ -211,7 +217,7 @@ impl Play<'_> {
     }
 
     /// The task of a run ends.
-    pub(super) fn drain(&mut self, run: &Uid) {
+    pub(in crate::simulate) fn drain(&mut self, run: &Uid) {
         let began = self.runs.get(run).filter(|it| it.began.is_some());
         if let Some(key) = began.map(|it| it.key.clone()) {
             self.show_task(&key, run, false);
@@ -261,7 +267,7 @@ impl Play<'_> {
     }
 
     /// Returns an execution.
-    pub(super) fn execution(&self, key: &Key, uid: &Uid) -> Option<&Execution> {
+    pub(in crate::simulate) fn execution(&self, key: &Key, uid: &Uid) -> Option<&Execution> {
         self.index.entry(key)?.target.executions.get(uid)
     }
 }
