@@ -45,11 +45,12 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     let set = |value: &str| release(&["upgrade", RELEASE, &chart, "--reset-then-reuse-values", "--set", value]);
     let run = async |page: &str, heading: &str| reader.run(&commands(page, heading)?).await.context(heading.to_owned());
     let blocks = blocks("deploy/README.md")?;
-    let [install, kustomize, upgrade, uninstall, remove, parts, all] = &blocks[..] else {
+    let [install, kustomize, oncall, bind, upgrade, uninstall, remove, parts, all] = &blocks[..] else {
         bail!("deploy/README.md has {} blocks of commands; play the new ones here", blocks.len())
     };
 
     reader.run(install).await?;
+    reader.run(oncall).await?;
     run("docs/configuration.md", "# Configuration").await?;
     run("docs/configuration.md", "### With Helm").await?;
     // The pause and its end. During the pause an upgrade cannot end it as a side effect; afterwards an upgrade succeeds
@@ -68,6 +69,8 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     assert_eq!(left(&control_plane.client().await?).await?, Vec::<String>::new());
 
     reader.run(kustomize).await?;
+    reader.run(bind).await?;
+    reader.shell("kubectl delete clusterrolebinding wfe-oncall").await?;
     reader.run(parts).await?;
     let crds =
         ["workflowexecutions", "workflowschedules"].map(|it| format!("CustomResourceDefinition {it}.kubernaut.ai"));
@@ -81,12 +84,14 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
 #[tokio::test]
 async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     let blocks = blocks("README.md")?;
-    let [operator, plugin, samples, demos] = &blocks[..] else {
+    let [first_minute, operator, plugin, samples, demos] = &blocks[..] else {
         bail!("README.md has {} blocks of commands; play the new ones here", blocks.len())
     };
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let mut reader = Reader::new(&control_plane, &home, control_plane.kubectl_path())?;
+
+    reader.run(first_minute).await?;
 
     let (run, before) = operator.split_last().context("no command")?;
     reader.run(before).await?;
@@ -169,7 +174,7 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     let reader = Reader::new(&control_plane, helm.home(), helm.program())?;
     let install = &blocks("deploy/README.md")?[0];
     reader.run(install).await?;
-    let demo = &blocks("README.md")?[3][0];
+    let demo = &blocks("README.md")?[4][0];
     let refused = reader.shell(demo).await.err().context("the demo plays beside the chart")?;
     let said = format!("{refused:#}");
     for words in ["Deployment kubernaut-system/wfe-operator", "helm uninstall", "unset KUBECONFIG"] {
@@ -178,7 +183,7 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
     ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
     // What Helm keeps when it uninstalls does not disturb the demo.
-    reader.run(&blocks("deploy/README.md")?[3]).await?;
+    reader.run(&blocks("deploy/README.md")?[5]).await?;
     let client = control_plane.client().await?;
     let deployments =
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
@@ -261,6 +266,7 @@ impl Reader {
         let operator = binary("wfe-operator")?;
         let release = operator.parent().context("a binary without a directory")?.display().to_string();
         let line = line
+            .replace("cargo run --release --package kubectl-wfe --", &binary("kubectl-wfe")?.display().to_string())
             .replace("target/release", &release)
             .replace("target/operator.kubeconfig", "~/operator.kubeconfig")
             .replace("make demo", &binary("demo")?.display().to_string())

@@ -48,6 +48,7 @@ fn check_running(running: Option<&Value>) {
     let Some(running) = running else { panic!("no Running was seen") };
     assert_eq!(condition(running, "TargetLocked"), "True Held");
     assert_eq!(condition(running, "Succeeded"), "Unknown Running");
+    assert_eq!(condition(running, "Reconciling"), "True Running");
     let expected = [
         "conditions",
         "consecutiveFailures",
@@ -56,6 +57,7 @@ fn check_running(running: Option<&Value>) {
         "pipelineRunRef",
         "runSequence",
         "startTime",
+        "summary",
         "target",
     ];
     assert!(fields(running).iter().eq(expected.iter()), "{running:#}");
@@ -95,6 +97,8 @@ async fn check_completed(world: &World, wfe: &Value) -> Result<()> {
         assert_eq!(condition["observedGeneration"], wfe["metadata"]["generation"], "{condition:#}");
     }
     assert_eq!(status["failureDetails"], Value::Null);
+    assert_eq!(status["nextStep"]["action"], "Nothing");
+    assert_eq!([condition(wfe, "Reconciling"), condition(wfe, "Stalled")], ["", ""]);
     let run = &world.runs().await?[0];
     assert_eq!(status["completionTime"], run["status"]["completionTime"]);
     assert!(text(&status["duration"]).ends_with('s'), "{status:#}");
@@ -153,12 +157,10 @@ async fn check_metrics(operator: &Operator) -> Result<()> {
 async fn check_table(world: &World) -> Result<()> {
     let table = world.control_plane().kubectl(&["get", "wfe", "-n", world.namespace()]).await?;
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["NAME", "PHASE", "WORKFLOW", "TARGET", "REASON", "DURATION", "AGE"], "{table}");
-    assert_eq!(
-        lines[1][..5],
-        ["restart-1", "Completed", "restart", "payment/deployment/payment-api", "Completed"],
-        "{table}"
-    );
+    assert_eq!(lines[0], ["NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE"], "{table}");
+    assert_eq!(lines[1][..3], ["restart-1", "Completed", "took"], "{table}");
+    assert_eq!(lines[1][4], "payment/deployment/payment-api", "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "wider than a terminal:\n{table}");
     let wide = world.control_plane().kubectl(&["get", "wfe", "-n", world.namespace(), "-o", "wide"]).await?;
     assert!(wide.contains("PIPELINERUN") && wide.contains("wfe-cf0cc089293b1165-1"), "{wide}");
     Ok(())
@@ -186,9 +188,11 @@ async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
         (condition(&wfe, "Succeeded").as_str(), condition(&wfe, "TargetLocked").as_str()),
         ("False Unknown", "False Free")
     );
+    assert_eq!([condition(&wfe, "Reconciling"), condition(&wfe, "Stalled")], ["", "True Unknown"]);
+    assert_eq!(wfe["status"]["nextStep"]["action"], "PickAlternative");
     wait_as_the_page_says(&world, "broken", false).await?;
-    world.await_event("broken", "WorkflowFailed").await?;
-    check_events(&world, "broken", &["PipelineRunCreated", "WorkflowFailed"]).await?;
+    world.await_event("broken", "TargetBlocked").await?;
+    check_events(&world, "broken", &["PipelineRunCreated", "WorkflowFailed", "TargetBlocked"]).await?;
     drop(operator);
     world.close().await
 }

@@ -234,7 +234,7 @@ async fn names(world: &World) -> Result<BTreeSet<String>> {
 /// The fields of an ended execution's status that never change.
 fn settled(wfe: &Value) -> Value {
     let mut status = wfe["status"].clone();
-    for free in ["conditions", "observedGeneration"] {
+    for free in ["conditions", "nextStep", "observedGeneration"] {
         status.as_object_mut().map(|status| status.remove(free));
     }
     status

@@ -36,7 +36,16 @@ async fn of_fifty_at_once_one_runs_and_the_others_name_it() -> Result<()> {
         assert_eq!(conflict["targetResource"], "node/worker-node-1");
         assert!(text(&details["message"]).contains(text(&holder["metadata"]["name"])), "{details:#}");
         assert_eq!(status["completionTime"], details["skippedAt"]);
-        let expected = ["completionTime", "conditions", "observedGeneration", "phase", "skipDetails", "target"];
+        let expected = [
+            "completionTime",
+            "conditions",
+            "nextStep",
+            "observedGeneration",
+            "phase",
+            "skipDetails",
+            "summary",
+            "target",
+        ];
         assert!(fields(skipped).iter().eq(expected.iter()), "{skipped:#}");
     }
     world.await_running_step().await?;

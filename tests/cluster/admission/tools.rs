@@ -97,7 +97,16 @@ async fn a_table_shows_why() -> Result<()> {
     ensure!(
         header
             == [
-                "NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE", "WORKFLOW", "REASON", "DURATION", "PIPELINERUN",
+                "NAME",
+                "PHASE",
+                "WHY",
+                "BLOCKS",
+                "TARGET",
+                "AGE",
+                "WORKFLOW",
+                "REASON",
+                "DURATION",
+                "PIPELINERUN",
                 "NEXT-ALLOWED"
             ],
         "{table}"

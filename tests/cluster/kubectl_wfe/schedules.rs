@@ -58,6 +58,7 @@ async fn a_run_that_is_asked_for_comes_at_once_and_is_shown() -> Result<()> {
     let listed = viewer.says(0, &["list"]).await?;
     has(&listed, &["NAME", "weekly", "168h", "Completed", text(&done["status"]["nextRunTime"])]);
     let rows: Value = serde_json::from_str(&viewer.says(0, &["list", "-o", "json"]).await?)?;
+    let rows = &rows["items"];
     assert_eq!((&rows[0]["name"], &rows[0]["last"]), (&json!("weekly"), &json!("Completed")), "{rows:#}");
     has(&editor.says(2, &["run", "daily"]).await?, &["there is no WorkflowSchedule daily", "kubectl get wfs"]);
     world.close().await

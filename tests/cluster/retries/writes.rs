@@ -59,7 +59,7 @@ const STEPS: [&str; 12] = [
     "Failed",
 ];
 /// The events, each with the step that it reports.
-const EVENTS: [(&str, &str); 11] = [
+const EVENTS: [(&str, &str); 12] = [
     ("pipelineruncreated", "commit 1"),
     ("attemptfailed.1", "retry 1"),
     ("stepretry.1", "retry 1"),
@@ -71,6 +71,7 @@ const EVENTS: [(&str, &str); 11] = [
     ("stepretryexhausted.3", "Failed"),
     ("stepfailedterminal.3", "Failed"),
     ("workflowfailed", "Failed"),
+    ("targetblocked", "Failed"),
 ];
 
 /// Returns all writes of such a life.
@@ -101,7 +102,7 @@ async fn check_all<'a>(
 }
 
 #[tokio::test]
-async fn three_attempts_take_twelve_writes_and_eleven_events() -> Result<()> {
+async fn three_attempts_take_twelve_writes_and_twelve_events() -> Result<()> {
     let world = World::new("retry-writes").await?;
     let recording = world.record().await?;
     let proxy = Proxy::start(world.control_plane()).await?;
@@ -117,7 +118,7 @@ async fn three_attempts_take_twelve_writes_and_eleven_events() -> Result<()> {
     let bundle = exits(&world).await?;
     hopeless(&world, "undisturbed", &bundle).create().await?;
     let failed = world.await_phase("undisturbed", "Failed").await?;
-    world.await_event("undisturbed", "WorkflowFailed").await?;
+    world.await_event("undisturbed", "TargetBlocked").await?;
     operator.terminate().await?;
     let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner).clone();
     signs.retain(|sign| sign != "progress");

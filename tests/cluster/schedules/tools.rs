@@ -15,16 +15,16 @@ async fn explain_teaches() -> Result<()> {
         ("wfs.spec.interval", "in whole seconds from 1s to 720h, e.g. \"5m\" or \"1h30m\""),
         ("wfs.spec.cron", "\"0 2 * * MON-FRI\""),
         ("wfs.spec.timeZone", "IANA name, e.g. \"Europe/Berlin\""),
-        ("wfs.spec.suspend", "Slots of this time are lost"),
-        ("wfs.spec.hint", "Whoever may patch the schedule may set it"),
+        ("wfs.spec.suspend", "Slots during the suspension are lost"),
+        ("wfs.spec.hint", "Setting it requires permission to patch the schedule"),
         ("wfs.spec.hint.expiresAt", "Until when the hint holds"),
-        ("wfs.spec.template.spec", "the right to create workflowexecutions in this namespace"),
+        ("wfs.spec.template.spec", "requires permission to create workflowexecutions in this namespace"),
         ("wfs.spec.template.spec.workflowRef.containerImage", "Tekton bundle"),
         ("wfs.spec.template.spec.retry", "maxAttempts <integer>"),
-        ("wfs.spec.history", "three of each kind"),
+        ("wfs.spec.history", "3 that Completed and 3 others"),
         ("wfs.status.lastRun.outcome", "Refused (it could not be created)"),
-        ("wfs.status.nextRunReason", "Backoff (a longer wait after failures)"),
-        ("wfs.status.conditions", "Held: something keeps it from running now"),
+        ("wfs.status.nextRunReason", "Backoff: a longer wait after failures"),
+        ("wfs.status.conditions", "Held: something keeps the schedule from running now"),
     ] {
         let text = schedules.control_plane.kubectl(&["explain", field]).await?;
         let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");

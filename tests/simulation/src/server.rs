@@ -61,6 +61,8 @@ pub struct Server {
     store: Store,
     /// The uids of objects without `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
     unmanaged: BTreeSet<String>,
+    /// The uids of objects that were not written since their creation: the default of their status is not stored.
+    undefaulted: BTreeSet<String>,
     /// The fields of `WorkflowExecutions` that the CRD currently lacks, such as `status.phase`.
     dropped: Vec<String>,
     /// How often the CRD was changed. Watches from before a change end.
@@ -79,6 +81,7 @@ impl Server {
             kinds: kinds(),
             store: Store::new(seed),
             unmanaged: BTreeSet::new(),
+            undefaulted: BTreeSet::new(),
             dropped: Vec::new(),
             crd_changes: 0,
             ended_before: 0,

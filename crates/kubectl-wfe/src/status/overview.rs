@@ -84,7 +84,7 @@ impl Overview {
             },
             policies: Line {
                 is_well: !seen.installation.policies.starts_with("not all"),
-                message: seen.installation.policies.clone(),
+                message: in_brief(&seen.installation.policies),
             },
             circuits: match open.len() {
                 0 => Line { is_well: true, message: "none is open".to_owned() },
@@ -178,9 +178,9 @@ impl Overview {
         }
     }
 
-    /// Returns whether nothing needs a person.
+    /// Returns whether nothing needs a person. Missing policies are for `doctor` and an alert of their own.
     pub(super) fn is_well(&self) -> bool {
-        self.needs_person.is_empty() && !self.is_stuck && self.operator.is_well && self.policies.is_well
+        self.needs_person.is_empty() && !self.is_stuck && self.operator.is_well
     }
 
     /// Shows it to people.
@@ -224,6 +224,14 @@ impl Overview {
 impl Row {
     fn since(subject: &str, at: Time, now: Time, why: String) -> Self {
         Self { subject: subject.to_owned(), age: since(at, now), why, at }
+    }
+}
+
+/// Cuts a long list of faults after the first.
+fn in_brief(policies: &str) -> String {
+    match policies.split_once("; ") {
+        Some((first, others)) => format!("{first}; and {} more: kubectl wfe doctor", others.split("; ").count()),
+        None => policies.to_owned(),
     }
 }
 

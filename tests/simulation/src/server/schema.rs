@@ -109,6 +109,11 @@ impl Schema {
         }
     }
 
+    /// Returns whether a field has a default.
+    pub(super) fn has_default(&self, field: &str) -> bool {
+        self.properties.get(field).is_some_and(|schema| schema.default.is_some())
+    }
+
     /// Drops unknown fields, and nulls where the schema does not allow them; then fills in defaults. Metadata is left
     /// unchanged.
     pub(super) fn prune(&self, object: &mut Value) {

@@ -30,6 +30,7 @@ impl Server {
         let name = text(&object, "name").to_owned();
         let namespace = target.namespace.clone().unwrap_or_default();
         let is_typed = is_typed(kind, &object);
+        let has_default = kind.schema.as_ref().is_some_and(|schema| schema.has_default("status"));
         if kind.namespaced {
             self.admit_namespace(kind, &name, &namespace)?;
         }
@@ -54,6 +55,9 @@ impl Server {
         }
         let uid = self.store.uid();
         object["metadata"]["uid"] = json!(uid);
+        if has_default {
+            self.undefaulted.insert(uid.clone());
+        }
         if !is_typed {
             self.unmanaged.insert(uid);
         }
@@ -98,7 +102,7 @@ impl Server {
     }
 
     /// Writes the result of a request. Without a change there is no new version, unless the write removes the object's
-    /// `managedFields`.
+    /// `managedFields`, or is the first after a creation: the default of the status is stored only then.
     pub(super) fn update(
         &mut self,
         target: &Target,
@@ -137,7 +141,8 @@ impl Server {
             return Ok(Answer::ok(new));
         }
         let loses_managed_fields = !is_typed && self.unmanaged.insert(text(old, "uid").to_owned());
-        if *old == new && !loses_managed_fields {
+        let stores_default = self.undefaulted.remove(text(old, "uid"));
+        if *old == new && !loses_managed_fields && !stores_default {
             return Ok(Answer::ok(new));
         }
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
