@@ -101,8 +101,8 @@ impl Server {
         self.update(target, name, &old, body)
     }
 
-    /// Writes the result of a request. Without a change there is no new version, unless the write removes the object's
-    /// `managedFields`, or is the first after a creation: the default of the status is stored only then.
+    /// Writes the result of a request. Without a change there is no new version, with two exceptions: the write removes
+    /// the object's `managedFields`, or is the first after a creation. That one stores the default of the status.
     pub(super) fn update(
         &mut self,
         target: &Target,
