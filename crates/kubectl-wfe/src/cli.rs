@@ -79,7 +79,7 @@ Example:
 
 Shows what it lifts, and asks. Exit code: 0 the block is cleared, or there was none; 1 you said no; 2 an error.";
 
-/// Explains why a target does or does not run a workflow, and clears it.
+/// Shows what needs a person, explains why a target does or does not run a workflow, and clears it.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-wfe", bin_name = "kubectl wfe", version, propagate_version = true)]
 pub(crate) struct Cli {

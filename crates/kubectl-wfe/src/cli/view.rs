@@ -21,6 +21,9 @@ pub(crate) struct ViewArgs {
     pub(crate) overrides: Overrides,
 }
 
+/// The heading of the policy flags, which only the long help shows.
+const POLICY: &str = "Values in place of the settings in force";
+
 /// The operator.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OperatorArgs {
@@ -62,7 +65,8 @@ impl Overrides {
     fn flags() -> Vec<Arg> {
         let flags = PolicyArgs::augment_args(clap::Command::new("policy"));
         // The default is the setting in force, not the default of the operator's flag.
-        flags.get_arguments().map(|flag| flag.clone().default_value(None::<&str>)).collect()
+        let own = |flag: &Arg| flag.clone().default_value(None::<&str>).hide_short_help(true).help_heading(POLICY);
+        flags.get_arguments().map(own).collect()
     }
 }
 

@@ -8,10 +8,10 @@ use crate::subject::Subject;
 
 pub(super) const STATUS: &str = "\
 Examples:
-  kubectl wfe status                                    the alert gives a number: which targets are these?
-  kubectl wfe status node/worker-1                      what blocks this target, and what must I do?
-  kubectl wfe status restart-x7k2p                      what does this WorkflowExecution do, or what became of it?
-  kubectl wfe status --namespace payment                the same overview, of one namespace
+  kubectl wfe status                        the alert gives a number: which targets?
+  kubectl wfe status node/worker-1          what blocks it, and what must I do?
+  kubectl wfe status restart-x7k2p          what does this execution do now?
+  kubectl wfe status --namespace payment    the overview of one namespace
 
 Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
 
