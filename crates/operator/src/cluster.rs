@@ -2,10 +2,10 @@
 
 pub mod client;
 pub mod crds;
-pub mod hearing;
 pub mod lane;
 pub mod leadership;
 pub mod lease;
 pub mod pace;
 pub mod policies;
+pub mod staleness;
 pub mod watch;

@@ -31,8 +31,8 @@ use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
 use crate::cluster::crds::Fitness;
-use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::{Leadership, Term};
+use crate::cluster::staleness::Staleness;
 use crate::engine::ends::Ends;
 use crate::engine::queue::Queue;
 use crate::engine::witness::{Decided, Witness};
@@ -86,7 +86,7 @@ pub struct Engine {
     told_of_circuits: circuits::Told,
     busy: BusyGauges,
     health: Health,
-    hearing: Hearing,
+    staleness: Staleness,
 }
 
 /// The settings of an engine.
@@ -118,7 +118,7 @@ impl Engine {
         deliveries: mpsc::Receiver<Delivery>,
         metrics: Metrics,
         health: Health,
-        hearing: Hearing,
+        staleness: Staleness,
     ) -> Self {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
@@ -142,7 +142,7 @@ impl Engine {
             busy: metrics.busy(),
             metrics,
             health,
-            hearing,
+            staleness,
         }
     }
 

@@ -6,7 +6,7 @@ use clap::Parser;
 use wfe_operator::config;
 use wfe_settings::cli::{Cli, Command};
 use wfe_settings::config::Flags;
-use wfe_view::causes::with_causes;
+use wfe_view::error_chain::with_causes;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

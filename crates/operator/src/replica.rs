@@ -20,9 +20,9 @@ use wfe_view::index::Kind;
 use crate::clock::Clock;
 use crate::cluster::client::Cluster;
 use crate::cluster::crds::Crds;
-use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::Leadership;
 use crate::cluster::lease::Elector;
+use crate::cluster::staleness::Staleness;
 use crate::cluster::watch::Watch;
 use crate::engine::witness::Witness;
 use crate::engine::{Engine, Settings};
@@ -70,7 +70,7 @@ pub struct Setup {
     /// Its liveness and readiness.
     pub health: Health,
     /// When each watch was last heard.
-    pub hearing: Hearing,
+    pub staleness: Staleness,
     /// The observer of each decision, if there is one.
     pub witness: Option<Witness>,
 }
@@ -102,7 +102,7 @@ impl Replica {
     /// Starts it, beside the running parts of the process.
     #[must_use]
     pub fn start(setup: Setup, mut parts: Parts) -> Self {
-        let Setup { cluster, config, clock, crds, leadership, metrics, health, hearing, .. } = setup;
+        let Setup { cluster, config, clock, crds, leadership, metrics, health, staleness, .. } = setup;
         let execution_namespace = cluster.execution_namespace().to_owned();
         let (sender, deliveries) = mpsc::channel(DELIVERIES);
         for kind in Kind::ALL {
@@ -113,7 +113,7 @@ impl Replica {
                 max_staleness: setup.max_staleness,
                 health: health.clone(),
                 crds: crds.clone(),
-                hearing: hearing.clone(),
+                staleness: staleness.clone(),
                 metrics: metrics.clone(),
             };
             let follow = behind(sender.clone(), watch.follow(sender.clone()));
@@ -141,7 +141,7 @@ impl Replica {
         let (fitness, performer) = (crds.fitness(), Performer::new(cluster, crds, metrics.clone(), events.clone()));
         let Setup { watch_namespace, max_staleness, guard, witness, .. } = setup;
         let settings = Settings { watch_namespace, max_staleness, clock, config, fitness, guard, witness };
-        let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, hearing);
+        let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, staleness);
         let (stop, stopped) = watch::channel(false);
         parts.spawn(ENGINE, engine.run(stopped));
         let (let_go, done) = watch::channel(false);

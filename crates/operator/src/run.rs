@@ -9,15 +9,15 @@ use wfe_core::guard::Guard;
 use wfe_settings::cli::RunArgs;
 use wfe_settings::config::{Flags, Place};
 use wfe_settings::policies;
-use wfe_view::causes::with_causes;
+use wfe_view::error_chain::with_causes;
 
 use crate::clock::Clock;
 use crate::cluster::client::Cluster;
 use crate::cluster::crds::Crds;
-use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::Leadership;
 use crate::cluster::lease::identity;
 use crate::cluster::policies::Lookout;
+use crate::cluster::staleness::Staleness;
 use crate::config::{Follower, Page, read_first};
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -43,7 +43,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let log_level = telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
-    let hearing = Hearing::default();
+    let staleness = Staleness::default();
     let certificates = match (&args.metrics.metrics_tls_certificate, &args.metrics.metrics_tls_key) {
         (Some(certificate), Some(key)) => Some(Certificates::read(certificate.clone(), key.clone())?),
         _ => None,
@@ -58,7 +58,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
     metrics.leads(leadership.leads());
     let cluster =
-        Cluster::connect(config, &args.execution_namespace, leadership.clone(), metrics.clone(), hearing.clone())
+        Cluster::connect(config, &args.execution_namespace, leadership.clone(), metrics.clone(), staleness.clone())
             .context("cannot use the cluster's configuration")?;
 
     let mut parts = Parts::default();
@@ -112,7 +112,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         leadership,
         metrics,
         health: health.clone(),
-        hearing,
+        staleness,
         witness: None,
     };
     let mut replica = Replica::start(setup, parts);

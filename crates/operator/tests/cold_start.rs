@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use wfe_core::Time;
 use wfe_operator::cluster::client::Cluster;
 use wfe_operator::cluster::crds::Crds;
-use wfe_operator::cluster::hearing::Hearing;
 use wfe_operator::cluster::leadership::Leadership;
+use wfe_operator::cluster::staleness::Staleness;
 use wfe_operator::cluster::watch::Watch;
 use wfe_operator::health::Health;
 use wfe_operator::metrics::Metrics;
@@ -161,10 +161,10 @@ async fn follow_kind(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(play(listener, objects, watching));
-    let (metrics, hearing) = (Metrics::new().unwrap(), Hearing::default());
+    let (metrics, staleness) = (Metrics::new().unwrap(), Staleness::default());
     let config = kube::Config::new(url.parse().unwrap());
     let leadership = Leadership::without_election();
-    let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), hearing.clone()).unwrap();
+    let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), staleness.clone()).unwrap();
     let health = Health::new();
     let watch = Watch {
         kind,
@@ -172,7 +172,7 @@ async fn follow_kind(
         execution_namespace: "runs".to_owned(),
         max_staleness: Duration::from_mins(3),
         health: health.clone(),
-        hearing,
+        staleness,
         crds: Crds::new(cluster.clone(), health.clone(), metrics.clone()),
         metrics: metrics.clone(),
     };

@@ -9,7 +9,7 @@ use denial::{lacks_right, remedy};
 use futures::FutureExt;
 use wfe_core::trouble::OwnCause;
 
-use crate::causes::with_causes;
+use crate::error_chain::with_causes;
 
 /// How long a request is delayed at most because the API server, or a program that answers in its place, asked for it:
 /// as long as this operator waits by itself after many failures. A server that is still busy asks again, and one that

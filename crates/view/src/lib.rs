@@ -4,7 +4,7 @@
 //! writes nothing, counts nothing, has no clock, and does not know who leads.
 
 pub mod call;
-pub mod causes;
+pub mod error_chain;
 pub mod index;
 pub mod lean;
 pub mod observe;

@@ -25,10 +25,10 @@ use wfe_view::index::Kind;
 use wfe_view::lean::LeanObject;
 use wfe_view::source::{Pages, objects, place};
 
-use crate::cluster::hearing::{Hearing, HearingLayer};
 use crate::cluster::lane::Lane;
 use crate::cluster::leadership::Leadership;
 use crate::cluster::pace::Pace;
+use crate::cluster::staleness::{Staleness, StalenessLayer};
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
@@ -64,13 +64,13 @@ impl Cluster {
         execution_namespace: &str,
         leadership: Leadership,
         metrics: Metrics,
-        hearing: Hearing,
+        staleness: Staleness,
     ) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // A watch is long, and its time-out is set in `watch`. Other requests are limited by `call`.
         config.read_timeout = None;
-        let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
+        let client = ClientBuilder::try_from(config)?.with_layer(&StalenessLayer::new(staleness)).build();
         Ok(Self::of(client, execution_namespace, leadership, metrics))
     }
 
@@ -82,7 +82,7 @@ impl Cluster {
         execution_namespace: &str,
         leadership: Leadership,
         metrics: Metrics,
-        hearing: Hearing,
+        staleness: Staleness,
     ) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -91,7 +91,7 @@ impl Cluster {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let client = Client::new(HearingLayer::new(hearing).layer(service), "default");
+        let client = Client::new(StalenessLayer::new(staleness).layer(service), "default");
         Self::of(client, execution_namespace, leadership, metrics)
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let service =
             tower::service_fn(|_: Request<Body>| async { Err::<Response<Body>, _>(BoxError::from("not asked")) });
         let metrics = Metrics::new().unwrap();
-        let cluster = Cluster::over(service, "runs", Leadership::without_election(), metrics, Hearing::default());
+        let cluster = Cluster::over(service, "runs", Leadership::without_election(), metrics, Staleness::default());
         let answer = async |verb, resource, milliseconds, result: kube::Result<()>| {
             let request = async {
                 tokio::time::sleep(Duration::from_millis(milliseconds)).await;

@@ -262,8 +262,8 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::cluster::hearing::Hearing;
     use crate::cluster::leadership::Leadership;
+    use crate::cluster::staleness::Staleness;
 
     /// No API server is called: the tests pass in the answers.
     fn crds() -> (Crds, Health) {
@@ -271,7 +271,7 @@ mod tests {
         health.engine_alive(true, None);
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let leadership = Leadership::without_election();
-        let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), Hearing::default()).unwrap();
+        let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), Staleness::default()).unwrap();
         (Crds::new(cluster, health.clone(), metrics), health)
     }
 

@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
 use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
-use wfe_view::causes::with_causes;
+use wfe_view::error_chain::with_causes;
 use wfe_view::index::{Delivery, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::read::read;
 
 use crate::cluster::crds::Crds;
-use crate::cluster::hearing::Hearing;
+use crate::cluster::staleness::Staleness;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use stream::Source;
@@ -51,7 +51,7 @@ pub struct Watch {
     /// Where the watch reports success and failure.
     pub health: Health,
     /// Where deliveries are recorded.
-    pub hearing: Hearing,
+    pub staleness: Staleness,
     /// Knows whether the CRD has the fields that are read.
     pub crds: Crds,
     /// Counts objects that could not be read.
@@ -73,7 +73,7 @@ impl Watch {
         let source = Source { api: self.api.clone(), fields: None, read: LeanObject::from_bytes, crds };
         let mut events = stream::events(source).boxed();
         let mut check = interval(SILENCE_CHECK);
-        let mut accepted = self.hearing.acceptance(self.kind);
+        let mut accepted = self.staleness.acceptance(self.kind);
         let mut listed = false;
         // Each turn has the same time limit. The staleness of the view is measured from the last delivery.
         let begun = Instant::now();
@@ -90,12 +90,12 @@ impl Watch {
                     continue;
                 }
                 _ = check.tick() => {
-                    let silence = self.hearing.silence(self.kind);
+                    let silence = self.staleness.silence(self.kind);
                     if silence.min(begun.elapsed()) > self.max_staleness {
                         return Turn::Silent;
                     }
                     // A bookmark is no event here: a delivery since the failure is proof enough.
-                    if failures.last.is_some_and(|failed| self.hearing.is_heard_since(self.kind, failed)) {
+                    if failures.last.is_some_and(|failed| self.staleness.is_heard_since(self.kind, failed)) {
                         self.health.watch_delivered(self.kind);
                     }
                     continue;
@@ -106,7 +106,7 @@ impl Watch {
                     // The start of a list is announced before any request is sent.
                     if !matches!(event, Event::Init) {
                         self.health.watch_delivered(self.kind);
-                        self.hearing.heard(self.kind);
+                        self.staleness.heard(self.kind);
                     }
                     if matches!(event, Event::InitDone) {
                         accepted.mark_unchanged();

@@ -282,8 +282,8 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::cluster::hearing::Hearing;
     use crate::cluster::leadership::Leadership;
+    use crate::cluster::staleness::Staleness;
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_of_the_config_map_that_ends_as_soon_as_it_has_begun_has_failed() {
@@ -294,7 +294,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(body))
         });
         let (leadership, metrics) = (Leadership::without_election(), Metrics::new().unwrap());
-        let cluster = Cluster::over(service, "runs", leadership, metrics, Hearing::default());
+        let cluster = Cluster::over(service, "runs", leadership, metrics, Staleness::default());
         let place = Place { namespace: "system".to_owned(), name: "config".to_owned() };
         let mut versions = Versions::new(&cluster, &place);
         assert!(matches!(versions.next().await, Ok(None)), "there is none");

@@ -10,8 +10,8 @@ use wfe_settings::config::{Document, Flags, Place};
 use super::follow;
 use super::page::{Table, heading};
 use crate::cluster::client::Cluster;
-use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::Leadership;
+use crate::cluster::staleness::Staleness;
 use crate::metrics::Metrics;
 
 /// Prints the settings in force from the flags and the `ConfigMap`, which is read from the cluster or from a file.
@@ -56,7 +56,7 @@ async fn read_live(args: &ConfigArgs, place: &Place) -> anyhow::Result<Option<Do
         &args.run.execution_namespace,
         Leadership::without_election(),
         metrics,
-        Hearing::default(),
+        Staleness::default(),
     )
     .context("cannot use the kubeconfig; check its certificates")?;
     follow::read(&cluster, place).await.with_context(|| format!("cannot read {place}"))

@@ -22,7 +22,7 @@ impl Engine {
             self.metrics.own_trouble(cause, waiting.max(unfit));
         }
         for kind in Kind::ALL {
-            self.metrics.silent(kind, self.hearing.silence(kind));
+            self.metrics.silent(kind, self.staleness.silence(kind));
         }
     }
 

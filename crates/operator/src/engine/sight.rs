@@ -74,7 +74,7 @@ impl Engine {
     /// Checks whether the watch of schedules works. If it does not, schedules make no executions, and nothing else is
     /// delayed.
     pub(super) fn hear_schedules(&mut self) {
-        let silence = self.hearing.silence(Kind::Schedule);
+        let silence = self.staleness.silence(Kind::Schedule);
         let silent = || (silence > self.settings.max_staleness).then(|| silent(Kind::Schedule, silence));
         let why = self.health.failure(Kind::Schedule).or_else(silent);
         self.index.hear_schedules(why.is_none());
@@ -84,7 +84,7 @@ impl Engine {
 
     /// Returns the watch that has been silent for so long that its view is not trusted any more, if one has.
     pub(super) fn stale(&self) -> Option<String> {
-        let (kind, silence) = self.hearing.longest_silence();
+        let (kind, silence) = self.staleness.longest_silence();
         (silence > self.settings.max_staleness).then(|| silent(kind, silence))
     }
 

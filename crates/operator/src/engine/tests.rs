@@ -18,10 +18,10 @@ use crate::perform::PerformError;
 /// Returns an engine that leads with this policy, and the sender of its deliveries.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     let metrics = Metrics::new().unwrap();
-    let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
+    let (leadership, staleness) = (Leadership::without_election(), Staleness::default());
     // No server listens on port 1: every request fails at once.
     let config = Config::new("http://127.0.0.1:1".parse().unwrap());
-    let cluster = Cluster::connect(config, "runs", leadership.clone(), metrics.clone(), hearing.clone()).unwrap();
+    let cluster = Cluster::connect(config, "runs", leadership.clone(), metrics.clone(), staleness.clone()).unwrap();
     let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", "runs");
     let defaults = Defaults {
         execution_namespace: "runs".to_owned(),
@@ -50,7 +50,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     let (sender, deliveries) = mpsc::channel(64);
     let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
     let performer = Performer::new(cluster, crds, metrics.clone(), events);
-    (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)
+    (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), staleness), sender)
 }
 
 /// Delivers every list that decisions on targets need, with one execution. The CRD of schedules is not installed.
@@ -123,7 +123,7 @@ async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone
         engine.apply(delivery);
     }
     for kind in Kind::ALL {
-        engine.hearing.heard(kind);
+        engine.staleness.heard(kind);
     }
     let shown = |engine: &mut Engine| {
         engine.show();
@@ -138,11 +138,11 @@ async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone
     assert_eq!(shown(&mut engine), (true, None));
     tokio::time::advance(Duration::from_secs(200)).await;
     for kind in Kind::NEEDED {
-        engine.hearing.heard(kind);
+        engine.staleness.heard(kind);
     }
     let why = "no WorkflowSchedule runs: the watch of workflowschedules has been silent for 200 s";
     assert_eq!(shown(&mut engine), (false, Some(why.to_owned())));
-    engine.hearing.heard(Kind::Schedule);
+    engine.staleness.heard(Kind::Schedule);
     assert_eq!(shown(&mut engine), (true, None));
 }
 

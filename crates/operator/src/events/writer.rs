@@ -141,8 +141,8 @@ mod tests {
     use wfe_view::index::EndPhase;
 
     use super::*;
-    use crate::cluster::hearing::Hearing;
     use crate::cluster::leadership::Leadership;
+    use crate::cluster::staleness::Staleness;
 
     /// Hands in the event of an end that another process wrote, and returns the page of metrics after the API server
     /// has answered it so.
@@ -157,7 +157,7 @@ mod tests {
         });
         let metrics = Metrics::new().unwrap();
         let leadership = Leadership::without_election();
-        let cluster = Cluster::over(service, "runs", leadership, metrics.clone(), Hearing::default());
+        let cluster = Cluster::over(service, "runs", leadership, metrics.clone(), Staleness::default());
         let (events, writer) = channel(cluster, metrics.clone(), Clock::system(), "test", "runs");
         let execution = ExecutionId { namespace: "ops".into(), name: "fix".into(), uid: Uid::new("u") };
         let (reason, message) = ("Reason".into(), "message".into());

@@ -18,8 +18,8 @@ use super::Performer;
 use crate::clock::Clock;
 use crate::cluster::client::Cluster;
 use crate::cluster::crds::Crds;
-use crate::cluster::hearing::Hearing;
 use crate::cluster::leadership::Leadership;
+use crate::cluster::staleness::Staleness;
 use crate::events;
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -79,8 +79,8 @@ pub(super) fn performer(answer: impl Fn(&str) -> Answer + Send + Sync + 'static)
     let asked = Arc::new(AtomicUsize::new(0));
     let served = Served { answer: Arc::new(answer), asked: Arc::clone(&asked) };
     let metrics = Metrics::new().unwrap();
-    let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
-    let cluster = Cluster::over(served, RUNS, leadership, metrics.clone(), hearing);
+    let (leadership, staleness) = (Leadership::without_election(), Staleness::default());
+    let cluster = Cluster::over(served, RUNS, leadership, metrics.clone(), staleness);
     let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", RUNS);
     let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
     (Performer::new(cluster, crds, metrics, events), asked)

@@ -9,9 +9,9 @@ use wfe_core::guard::Guard;
 use wfe_operator::clock::Clock;
 use wfe_operator::cluster::client;
 use wfe_operator::cluster::crds::Crds;
-use wfe_operator::cluster::hearing::Hearing;
 use wfe_operator::cluster::leadership::Leadership;
 use wfe_operator::cluster::lease::identity;
+use wfe_operator::cluster::staleness::Staleness;
 use wfe_operator::health::Health;
 use wfe_operator::metrics::Metrics;
 use wfe_operator::process::parts::Parts;
@@ -113,10 +113,11 @@ impl Supervisor {
     fn start(&mut self) -> anyhow::Result<Replica> {
         self.network.restarted();
         let (leadership, metrics) = (Leadership::by_election(), Metrics::new()?);
-        let (health, hearing) = (Health::new(), Hearing::default());
+        let (health, staleness) = (Health::new(), Staleness::default());
         let namespace = self.in_force.borrow().defaults.execution_namespace.clone();
         let network = self.network.clone();
-        let cluster = client::Cluster::over(network, &namespace, leadership.clone(), metrics.clone(), hearing.clone());
+        let cluster =
+            client::Cluster::over(network, &namespace, leadership.clone(), metrics.clone(), staleness.clone());
         let instance = instance(self.replica);
         let timing = Timing::new(Duration::from_secs(8), RENEW_DEADLINE, Duration::from_secs(2));
         let candidacy = Candidacy {
@@ -140,7 +141,7 @@ impl Supervisor {
             leadership,
             metrics,
             health,
-            hearing,
+            staleness,
             witness: Some(oracle::witness(self.replica, self.clock.clone(), self.record.clone())),
         };
         Ok(Replica::start(setup, Parts::default()))

@@ -40,15 +40,15 @@ async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'stati
         });
         async { Ok::<_, Infallible>(Response::new(StreamBody::new(body))) }
     });
-    let (metrics, hearing) = (Metrics::new().unwrap(), Hearing::default());
-    let cluster = Cluster::over(service, "runs", Leadership::without_election(), metrics.clone(), hearing.clone());
+    let (metrics, staleness) = (Metrics::new().unwrap(), Staleness::default());
+    let cluster = Cluster::over(service, "runs", Leadership::without_election(), metrics.clone(), staleness.clone());
     let watch = Watch {
         kind,
         api: cluster.watched(kind, None),
         execution_namespace: "runs".to_owned(),
         max_staleness: Duration::from_mins(3),
         health: Health::new(),
-        hearing,
+        staleness,
         crds: Crds::new(cluster.clone(), Health::new(), metrics.clone()),
         metrics,
     };

@@ -21,19 +21,19 @@ use wfe_view::index::Kind;
 
 /// The shared record. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Hearing {
+pub struct Staleness {
     heard: Arc<Mutex<HashMap<Kind, Instant>>>,
     /// In the order of `Kind::ALL`.
     accepted: Arc<[watch::Sender<()>; Kind::ALL.len()]>,
 }
 
-impl Default for Hearing {
+impl Default for Staleness {
     fn default() -> Self {
         Self { heard: Arc::default(), accepted: Arc::new(Kind::ALL.map(|_| watch::Sender::default())) }
     }
 }
 
-impl Hearing {
+impl Staleness {
     /// Records that a watch, or a list that renews it, delivered something now.
     pub fn heard(&self, kind: Kind) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
@@ -74,21 +74,21 @@ impl Hearing {
 
 /// Adds the recording service to the client.
 #[derive(Clone, Debug)]
-pub struct HearingLayer(Hearing);
+pub struct StalenessLayer(Staleness);
 
-impl HearingLayer {
+impl StalenessLayer {
     /// Makes the layer.
     #[must_use]
-    pub fn new(hearing: Hearing) -> Self {
-        Self(hearing)
+    pub fn new(staleness: Staleness) -> Self {
+        Self(staleness)
     }
 }
 
-impl<S> Layer<S> for HearingLayer {
+impl<S> Layer<S> for StalenessLayer {
     type Service = Listening<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Listening { inner, hearing: self.0.clone() }
+        Listening { inner, staleness: self.0.clone() }
     }
 }
 
@@ -96,7 +96,7 @@ impl<S> Layer<S> for HearingLayer {
 #[derive(Clone, Debug)]
 pub struct Listening<S> {
     inner: S,
-    hearing: Hearing,
+    staleness: Staleness,
 }
 
 impl<S, B> Service<Request<Body>> for Listening<S>
@@ -116,17 +116,17 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let watched = watched_kind(request.uri());
-        let hearing = self.hearing.clone();
+        let staleness = self.staleness.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
             if let Some(kind) = watched.filter(|_| answer.status().is_success()) {
-                hearing.accepted(kind);
+                staleness.accepted(kind);
             }
             Ok(answer.map(|body| match watched {
                 Some(kind) => body
                     .map_frame(move |frame| {
-                        hearing.heard(kind);
+                        staleness.heard(kind);
                         frame
                     })
                     .boxed_unsync(),
@@ -160,44 +160,44 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_counted_from_when_a_watch_was_last_heard_of() {
-        let hearing = Hearing::default();
+        let staleness = Staleness::default();
         let begun = Instant::now();
-        assert_eq!(hearing.silence(Kind::Run), Duration::ZERO);
-        assert!(!hearing.is_heard_since(Kind::Run, begun), "it was never heard of");
-        hearing.heard(Kind::Run);
-        hearing.heard(Kind::Pod);
+        assert_eq!(staleness.silence(Kind::Run), Duration::ZERO);
+        assert!(!staleness.is_heard_since(Kind::Run, begun), "it was never heard of");
+        staleness.heard(Kind::Run);
+        staleness.heard(Kind::Pod);
         tokio::time::advance(Duration::from_secs(5)).await;
-        hearing.heard(Kind::Pod);
-        assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
-        assert!(hearing.is_heard_since(Kind::Pod, begun) && !hearing.is_heard_since(Kind::Run, begun));
-        hearing.heard(Kind::Schedule);
-        hearing.heard(Kind::Run);
-        hearing.heard(Kind::Pod);
+        staleness.heard(Kind::Pod);
+        assert_eq!(staleness.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+        assert!(staleness.is_heard_since(Kind::Pod, begun) && !staleness.is_heard_since(Kind::Run, begun));
+        staleness.heard(Kind::Schedule);
+        staleness.heard(Kind::Run);
+        staleness.heard(Kind::Pod);
         tokio::time::advance(Duration::from_secs(1)).await;
-        hearing.heard(Kind::Run);
-        hearing.heard(Kind::Pod);
-        assert_eq!(hearing.silence(Kind::Schedule), Duration::from_secs(1));
-        assert_eq!(hearing.longest_silence().1, Duration::ZERO, "schedules are needed for schedules alone");
+        staleness.heard(Kind::Run);
+        staleness.heard(Kind::Pod);
+        assert_eq!(staleness.silence(Kind::Schedule), Duration::from_secs(1));
+        assert_eq!(staleness.longest_silence().1, Duration::ZERO, "schedules are needed for schedules alone");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_is_accepted_has_not_been_heard_of() {
-        let hearing = Hearing::default();
-        hearing.heard(Kind::Run);
+        let staleness = Staleness::default();
+        staleness.heard(Kind::Run);
         tokio::time::advance(Duration::from_secs(125)).await;
-        hearing.accepted(Kind::Run);
-        assert_eq!(hearing.silence(Kind::Run), Duration::from_secs(125));
+        staleness.accepted(Kind::Run);
+        assert_eq!(staleness.silence(Kind::Run), Duration::from_secs(125));
     }
 
     #[tokio::test]
     async fn a_watch_is_accepted_anew_each_time_and_for_its_kind_alone() {
-        let hearing = Hearing::default();
-        hearing.accepted(Kind::Run);
-        let mut runs = hearing.acceptance(Kind::Run);
+        let staleness = Staleness::default();
+        staleness.accepted(Kind::Run);
+        let mut runs = staleness.acceptance(Kind::Run);
         assert!(!runs.has_changed().unwrap(), "what was before does not count");
-        hearing.accepted(Kind::Pod);
+        staleness.accepted(Kind::Pod);
         assert!(!runs.has_changed().unwrap());
-        hearing.accepted(Kind::Run);
+        staleness.accepted(Kind::Run);
         assert!(runs.changed().await.is_ok());
     }
 }
