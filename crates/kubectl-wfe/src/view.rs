@@ -24,8 +24,8 @@ use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::{ExecutionRecord, Index, Kind};
-use wfe_view::lean::LeanObject;
 use wfe_view::observe::observe_owner;
+use wfe_view::partial::PartialObject;
 use wfe_view::read::{is_ours, read};
 use wfe_view::source::{Pages, objects, place};
 
@@ -90,7 +90,7 @@ impl Lookout {
     }
 
     /// Returns the executions of one namespace.
-    pub(crate) fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
+    pub(crate) fn executions_in(&self, namespace: &str) -> Api<PartialObject> {
         objects(&self.connection.client, Kind::Execution, Some(namespace))
     }
 
@@ -175,7 +175,7 @@ impl Lookout {
     /// Reads one execution and no other object.
     pub(crate) async fn read_alone(&self, name: &str) -> Result<Option<DynamicObject>, CallError> {
         let read = within(ANSWERS_WITHIN, self.executions_in(&self.namespace).get_opt(name)).await?;
-        Ok(read.map(|LeanObject { object, .. }| object))
+        Ok(read.map(|PartialObject { object, .. }| object))
     }
 
     /// Searches an execution in a namespace that the operator does not watch.
@@ -358,7 +358,7 @@ impl Seen {
 
 /// Lists the objects of a selection that the index keeps.
 async fn list(
-    objects: &Api<LeanObject>,
+    objects: &Api<PartialObject>,
     selection: ListParams,
     is_kept: impl Fn(&DynamicObject) -> bool,
 ) -> Result<Vec<DynamicObject>, CallError> {

@@ -7,11 +7,11 @@ mod circuits;
 pub mod ends;
 mod error;
 mod mark;
+pub mod observer;
 pub mod queue;
 mod report;
 mod show;
 mod sight;
-pub mod witness;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ use crate::cluster::crds::Fitness;
 use crate::cluster::leadership::{Leadership, Term};
 use crate::cluster::staleness::Staleness;
 use crate::engine::ends::Ends;
+use crate::engine::observer::{Decided, DecisionObserver};
 use crate::engine::queue::Queue;
-use crate::engine::witness::{Decided, Witness};
 use crate::health::Health;
 use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::untold::Untold;
@@ -105,7 +105,7 @@ pub struct Settings {
     /// The state of the policies that guard clearances and cancellations; it changes.
     pub guard: watch::Receiver<Guard>,
     /// The observer of each decision, if there is one.
-    pub witness: Option<Witness>,
+    pub observer: Option<DecisionObserver>,
 }
 
 impl Engine {
@@ -269,8 +269,8 @@ impl Engine {
             decision
         } else if self.index.ready(&key).is_some() {
             let decision = decide(&entry.target, &config.policy, now);
-            if let Some(witness) = &self.settings.witness {
-                witness.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
+            if let Some(observer) = &self.settings.observer {
+                observer.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
             }
             self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
             self.schedules.show(&key, &entry.target, &decision.schedules);

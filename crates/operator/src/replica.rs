@@ -24,7 +24,7 @@ use crate::cluster::leadership::Leadership;
 use crate::cluster::lease::Elector;
 use crate::cluster::staleness::Staleness;
 use crate::cluster::watch::Watch;
-use crate::engine::witness::Witness;
+use crate::engine::observer::DecisionObserver;
 use crate::engine::{Engine, Settings};
 use crate::events::{self, Events};
 use crate::health::Health;
@@ -72,7 +72,7 @@ pub struct Setup {
     /// When each watch was last heard.
     pub staleness: Staleness,
     /// The observer of each decision, if there is one.
-    pub witness: Option<Witness>,
+    pub observer: Option<DecisionObserver>,
 }
 
 /// How a replica takes part in the election.
@@ -139,8 +139,8 @@ impl Replica {
             )
         });
         let (fitness, performer) = (crds.fitness(), Performer::new(cluster, crds, metrics.clone(), events.clone()));
-        let Setup { watch_namespace, max_staleness, guard, witness, .. } = setup;
-        let settings = Settings { watch_namespace, max_staleness, clock, config, fitness, guard, witness };
+        let Setup { watch_namespace, max_staleness, guard, observer, .. } = setup;
+        let settings = Settings { watch_namespace, max_staleness, clock, config, fitness, guard, observer };
         let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, staleness);
         let (stop, stopped) = watch::channel(false);
         parts.spawn(ENGINE, engine.run(stopped));

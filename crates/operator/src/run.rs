@@ -113,7 +113,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         metrics,
         health: health.clone(),
         staleness,
-        witness: None,
+        observer: None,
     };
     let mut replica = Replica::start(setup, parts);
     replica.follow(|events| follower.follow(versions, events));

@@ -16,7 +16,7 @@ use wfe_core::decide::decide;
 use wfe_core::policy::Policy;
 use wfe_view::index::Delivery::{ListBegins, ListEnds};
 use wfe_view::index::{Delivery, Index, Kind};
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 use wfe_view::read::read;
 
 /// How many executions a start lists, each with its run.
@@ -59,7 +59,9 @@ fn reading(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(line.len() as u64));
         group.bench_function(BenchmarkId::new("event", name), |bencher| {
             bencher.iter(|| match serde_json::from_str(black_box(&line)) {
-                Ok(WatchEvent::Modified(LeanObject { object, .. })) => read(kind, object, objects::EXECUTION_NAMESPACE),
+                Ok(WatchEvent::Modified(PartialObject { object, .. })) => {
+                    read(kind, object, objects::EXECUTION_NAMESPACE)
+                }
                 _ => None,
             });
         });

@@ -6,8 +6,8 @@
 pub mod call;
 pub mod error_chain;
 pub mod index;
-pub mod lean;
 pub mod observe;
+pub mod partial;
 pub mod printable;
 pub mod read;
 pub mod source;

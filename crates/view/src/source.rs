@@ -5,7 +5,7 @@ use kube::core::{DynamicResourceScope, GroupVersionKind};
 use kube::{Api, Client, Resource};
 
 use crate::index::Kind;
-use crate::lean::LeanObject;
+use crate::partial::PartialObject;
 
 /// How many objects a page of a list has: at most a few megabytes, like the API server's own clients.
 pub const PAGE: u32 = 500;
@@ -58,8 +58,8 @@ impl Pages {
     }
 
     /// Takes in a page, and keeps only these objects: there may be many times as many others.
-    pub fn take_in(&mut self, page: ObjectList<LeanObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
-        let objects = page.items.into_iter().map(|LeanObject { object, .. }| object);
+    pub fn take_in(&mut self, page: ObjectList<PartialObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
+        let objects = page.items.into_iter().map(|PartialObject { object, .. }| object);
         self.objects.extend(objects.filter(is_kept));
         let token = page.metadata.continue_.filter(|token| !token.is_empty());
         self.next = token.and_then(|token| Some(self.next.take()?.continue_token(&token)));

@@ -18,7 +18,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wfe_core::Time;
 use wfe_view::index::Delivery::{ListBegins, ListEnds};
 use wfe_view::index::{Index, Kind};
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 use wfe_view::read::read;
 
 #[global_allocator]
@@ -120,7 +120,7 @@ fn strangers() -> Measure {
         let pod = objects::stranger_pod(number).to_string();
         bytes += pod.len();
         let begun = Instant::now();
-        let LeanObject { object, .. } = LeanObject::from_bytes(pod.as_bytes()).unwrap();
+        let PartialObject { object, .. } = PartialObject::from_bytes(pod.as_bytes()).unwrap();
         assert!(read(Kind::Pod, object, objects::EXECUTION_NAMESPACE).is_none());
         took += begun.elapsed();
     });

@@ -14,7 +14,7 @@ use wfe_core::Time;
 use wfe_core::check;
 use wfe_core::target::{Target, TargetName};
 use wfe_operator::clock::Clock;
-use wfe_operator::engine::witness::{Decided, Witness};
+use wfe_operator::engine::observer::{Decided, DecisionObserver};
 
 use crate::network::OPERATOR;
 use crate::people::{self, executions_in, schedules_in};
@@ -145,9 +145,9 @@ fn attempts_again(server: &Server) -> u64 {
 
 /// Judges every decision of a replica when it is made.
 #[must_use]
-pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
+pub fn observer(replica: u8, clock: Clock, record: Record) -> DecisionObserver {
     let views: Mutex<BTreeMap<String, View>> = Mutex::default();
-    Witness::new(move |decided: Decided<'_>| {
+    DecisionObserver::new(move |decided: Decided<'_>| {
         let target = decided.target.name.as_ref().map_or("(no target)", TargetName::as_str);
         let left = decided.decision.wake.map(|wake| (wake - decided.now).to_std().unwrap_or_default());
         record.decided(target, left.and_then(|left| Instant::now().checked_add(left)));

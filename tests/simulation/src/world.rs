@@ -4,7 +4,7 @@
 //!  Plan ──► director: acts of people, pauses, compaction ──┐
 //!       ──► supervisors: each starts, kills, restarts a Replica ── Network ──► FakeApi ◄── Tekton, collector, kubelet
 //!                                                  │                              │
-//!                                               Witness ──► oracle ◄── its records ┘
+//!                                               DecisionObserver ──► oracle ◄── its records ┘
 //! ```
 //! Time stands still while a task computes, and jumps to the next timer when all tasks wait. A plan therefore always
 //! leads to the same requests at the same times.

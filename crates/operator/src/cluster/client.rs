@@ -22,7 +22,7 @@ use wfe_core::residue::ResidueKind;
 use wfe_settings::policies::Half;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 use wfe_view::source::{Pages, objects, place};
 
 use crate::cluster::lane::Lane;
@@ -138,7 +138,7 @@ impl Cluster {
 
     /// Returns the `WorkflowExecutions` of one namespace.
     #[must_use]
-    pub fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
+    pub fn executions_in(&self, namespace: &str) -> Api<PartialObject> {
         objects(&self.client, Kind::Execution, Some(namespace))
     }
 
@@ -150,13 +150,13 @@ impl Cluster {
 
     /// Returns the `PipelineRuns` of the execution namespace.
     #[must_use]
-    pub fn runs(&self) -> Api<LeanObject> {
+    pub fn runs(&self) -> Api<PartialObject> {
         self.in_execution_namespace(Kind::Run)
     }
 
     /// Returns the descendants of runs of one kind.
     #[must_use]
-    pub fn descendants(&self, kind: ResidueKind) -> Api<LeanObject> {
+    pub fn descendants(&self, kind: ResidueKind) -> Api<PartialObject> {
         self.in_execution_namespace(match kind {
             ResidueKind::TaskRun => Kind::TaskRun,
             ResidueKind::CustomRun => Kind::CustomRun,
@@ -273,7 +273,7 @@ impl Cluster {
     pub async fn list(
         &self,
         resource: &'static str,
-        objects: &Api<LeanObject>,
+        objects: &Api<PartialObject>,
         selection: ListParams,
     ) -> Result<Vec<DynamicObject>, CallError> {
         let mut pages = Pages::of(selection);

@@ -18,7 +18,7 @@ use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
 use wfe_view::error_chain::with_causes;
 use wfe_view::index::{Delivery, Kind};
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 use wfe_view::read::read;
 
 use crate::cluster::crds::Crds;
@@ -43,7 +43,7 @@ pub struct Watch {
     /// The kind of object.
     pub kind: Kind,
     /// The resource that is watched.
-    pub api: Api<LeanObject>,
+    pub api: Api<PartialObject>,
     /// The namespace of all runs.
     pub execution_namespace: String,
     /// How long the watch may be silent before it starts again.
@@ -70,7 +70,7 @@ impl Watch {
 
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
         let crds = Some((self.crds.clone(), self.kind));
-        let source = Source { api: self.api.clone(), fields: None, read: LeanObject::from_bytes, crds };
+        let source = Source { api: self.api.clone(), fields: None, read: PartialObject::from_bytes, crds };
         let mut events = stream::events(source).boxed();
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.staleness.acceptance(self.kind);
@@ -158,7 +158,7 @@ impl Watch {
     }
 
     /// Reads an event of the watch; `None` for an object that the operator ignores.
-    fn delivery(&self, event: Event<LeanObject>) -> Option<Delivery> {
+    fn delivery(&self, event: Event<PartialObject>) -> Option<Delivery> {
         let kind = self.kind;
         let (object, is_change, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
@@ -167,7 +167,7 @@ impl Watch {
             Event::Apply(object) => (object, true, false),
             Event::Delete(object) => (object, true, true),
         };
-        let LeanObject { object, is_cut } = object;
+        let PartialObject { object, is_cut } = object;
         if is_cut {
             self.metrics.object_cut(kind);
             let meta = &object.metadata;

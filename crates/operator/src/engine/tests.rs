@@ -45,7 +45,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         config,
         fitness: watch::channel(Fitness::Fit).1,
         guard: watch::channel(Guard::InForce).1,
-        witness: None,
+        observer: None,
     };
     let (sender, deliveries) = mpsc::channel(64);
     let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());

@@ -7,7 +7,7 @@ use wfe_api::workflow_schedule::KIND;
 use wfe_core::name::{ScheduleId, Version};
 use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 
 use super::objects::is;
 use super::quoted::Quoted;
@@ -59,9 +59,9 @@ impl Performer {
         })?;
         let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
         let executions = self.cluster.executions_in(&schedule.namespace);
-        let sent = LeanObject::from(rendered);
+        let sent = PartialObject::from(rendered);
         match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
-            Ok(LeanObject { object: created, .. }) => Ok(Made::Now(created)),
+            Ok(PartialObject { object: created, .. }) => Ok(Made::Now(created)),
             Err(CallError::Refused(status)) if status.is_already_exists() => {
                 match self.read_child(schedule, name).await? {
                     Some(found) if is_child_of(&found, schedule) => Ok(Made::Before(found)),
@@ -93,7 +93,7 @@ impl Performer {
         let executions = self.cluster.executions_in(&schedule.namespace);
         let found = self.cluster.call(Verb::Get, EXECUTIONS, executions.get_opt(name)).await;
         found
-            .map(|found| found.map(|LeanObject { object, .. }| object))
+            .map(|found| found.map(|PartialObject { object, .. }| object))
             .map_err(|error| call(format!("read WorkflowExecution {}/{name}", schedule.namespace), error))
     }
 }

@@ -10,8 +10,8 @@ use wfe_core::run::Order;
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
-use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
+use wfe_view::partial::PartialObject;
 
 use super::objects::{is, is_owned_by};
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
@@ -105,7 +105,7 @@ impl Performer {
             .call(Verb::Get, "descendants", objects.get_opt(&residue.name))
             .await
             .map_err(|error| call(format!("read {} {}", residue.kind.as_str(), residue.name), error))?
-            .map(|LeanObject { object, .. }| object);
+            .map(|PartialObject { object, .. }| object);
         let observed = found.and_then(|found| observe_descendant(residue.kind, &found.metadata, &found.data));
         match observed {
             Some(found) if found.residue.id.uid == residue.uid && found.unfinished => Ok(()),
@@ -249,7 +249,7 @@ impl Performer {
         self.cluster
             .call(Verb::Get, EXECUTIONS, executions.get_opt(&execution.name))
             .await
-            .map(|found| found.map(|LeanObject { object, .. }| object))
+            .map(|found| found.map(|PartialObject { object, .. }| object))
             .map_err(|error| call(format!("read WorkflowExecution {execution}"), error))
     }
 
@@ -258,7 +258,7 @@ impl Performer {
         self.cluster
             .call(Verb::Get, wfe_tekton::PLURAL, runs.get_opt(name))
             .await
-            .map(|found| found.map(|LeanObject { object, .. }| object))
+            .map(|found| found.map(|PartialObject { object, .. }| object))
             .map_err(|error| call(format!("read PipelineRun {name}"), error))
     }
 }

@@ -12,7 +12,7 @@ use wfe_core::run::{CancelReason, Order};
 use wfe_tekton::{Redaction, observe_run, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 
 use super::objects::is;
 use super::quoted::Quoted;
@@ -59,9 +59,9 @@ impl Performer {
         let told = Told::Created(name.as_str().into());
         let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
-        let sent = LeanObject::from(rendered);
+        let sent = PartialObject::from(rendered);
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {
-            Ok(LeanObject { object: created, .. }) => {
+            Ok(PartialObject { object: created, .. }) => {
                 self.tell(&telling);
                 let mut learned = match marks::missing(&sent.object, &created) {
                     Some(mark) => self.refuse_unmarked(creation, &created, &mark).await,
@@ -162,7 +162,7 @@ impl Performer {
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
             Ok(answer) => {
-                let leaving = answer.left().map(|LeanObject { object, .. }| object);
+                let leaving = answer.left().map(|PartialObject { object, .. }| object);
                 tracing::info!(run = %run, ?why, is_held = leaving.is_some(), "deleted");
                 let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
                 let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };

@@ -142,7 +142,7 @@ impl Supervisor {
             metrics,
             health,
             staleness,
-            witness: Some(oracle::witness(self.replica, self.clock.clone(), self.record.clone())),
+            observer: Some(oracle::observer(self.replica, self.clock.clone(), self.record.clone())),
         };
         Ok(Replica::start(setup, Parts::default()))
     }

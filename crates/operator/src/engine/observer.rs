@@ -23,13 +23,13 @@ pub struct Decided<'a> {
 
 /// The observer of each decision. Cheap to clone.
 #[derive(Clone)]
-pub struct Witness(Arc<dyn Fn(Decided<'_>) + Send + Sync>);
+pub struct DecisionObserver(Arc<dyn Fn(Decided<'_>) + Send + Sync>);
 
-impl Witness {
+impl DecisionObserver {
     /// Makes one from a function.
     #[must_use]
-    pub fn new(witness: impl Fn(Decided<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(witness))
+    pub fn new(observer: impl Fn(Decided<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observer))
     }
 
     pub(crate) fn show(&self, decided: Decided<'_>) {
@@ -37,8 +37,8 @@ impl Witness {
     }
 }
 
-impl fmt::Debug for Witness {
+impl fmt::Debug for DecisionObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Witness")
+        f.write_str("DecisionObserver")
     }
 }

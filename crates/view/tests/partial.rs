@@ -8,7 +8,7 @@ mod objects;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use wfe_view::index::Kind;
-use wfe_view::lean::LeanObject;
+use wfe_view::partial::PartialObject;
 use wfe_view::read::read;
 
 const TARGET: &str = "payment/deployment/payment-api";
@@ -36,7 +36,7 @@ fn all_kinds() -> Vec<(Kind, Value)> {
 }
 
 fn records(kind: Kind, object: &Value) -> [String; 2] {
-    let LeanObject { object: lean, is_cut } = serde_json::from_value(object.clone()).unwrap();
+    let PartialObject { object: lean, is_cut } = serde_json::from_value(object.clone()).unwrap();
     assert!(!is_cut);
     assert_eq!(lean.metadata.managed_fields, None);
     let whole: DynamicObject = serde_json::from_value(object.clone()).unwrap();
@@ -100,7 +100,7 @@ fn what_is_nested_too_deep_is_skipped_and_the_rest_of_the_object_is_read() {
     let text = serde_json::to_string(&whole).unwrap();
     for depth in [10, 100, 1_000, 100_000] {
         let deep = text.replacen(r#""spec":{"#, &format!(r#""spec":{{"free":{},"#, nested(depth)), 1);
-        let LeanObject { object, is_cut } = LeanObject::from_bytes(deep.as_bytes()).unwrap();
+        let PartialObject { object, is_cut } = PartialObject::from_bytes(deep.as_bytes()).unwrap();
         assert_eq!(is_cut, depth > 31, "{depth}");
         let [expected, _] = records(Kind::Run, &whole);
         assert_eq!(format!("{:?}", read(Kind::Run, object, objects::EXECUTION_NAMESPACE)), expected, "{depth}");
@@ -111,7 +111,7 @@ fn what_is_nested_too_deep_is_skipped_and_the_rest_of_the_object_is_read() {
 fn an_object_of_which_only_the_metadata_can_be_read_counts_as_unfinished() {
     let text = serde_json::to_string(&objects::run(1, TARGET, 2, true)).unwrap();
     let broken = text.replacen(r#""spec":{"#, r#""spec":{"number":1e999,"#, 1);
-    let LeanObject { object, is_cut } = LeanObject::from_bytes(broken.as_bytes()).unwrap();
+    let PartialObject { object, is_cut } = PartialObject::from_bytes(broken.as_bytes()).unwrap();
     assert!(is_cut);
     let Some(wfe_view::index::Delivery::Run(_, run)) = read(Kind::Run, object, objects::EXECUTION_NAMESPACE) else {
         panic!("it is a run of a chain")

@@ -23,14 +23,14 @@ const DEPTH: usize = 32;
 /// An object with only the parts that are used: spec, status, and the metadata that identify it, its owner, its times
 /// and its version.
 #[derive(Clone, Debug)]
-pub struct LeanObject {
+pub struct PartialObject {
     /// The object.
     pub object: DynamicObject,
     /// Whether a part of it could not be read: it is nested too deep, or is JSON that cannot be kept.
     pub is_cut: bool,
 }
 
-impl LeanObject {
+impl PartialObject {
     /// Reads an object from its bytes. A spec or status that cannot be read is left out: such an object counts as
     /// unfinished, and harms no other.
     ///
@@ -45,20 +45,20 @@ impl LeanObject {
     }
 }
 
-impl From<DynamicObject> for LeanObject {
+impl From<DynamicObject> for PartialObject {
     fn from(object: DynamicObject) -> Self {
         Self { object, is_cut: false }
     }
 }
 
 /// As it is sent: whole.
-impl Serialize for LeanObject {
+impl Serialize for PartialObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.object.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for LeanObject {
+impl<'de> Deserialize<'de> for PartialObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Parts)
     }
@@ -68,13 +68,13 @@ impl<'de> Deserialize<'de> for LeanObject {
 struct Parts;
 
 impl<'de> Visitor<'de> for Parts {
-    type Value = LeanObject;
+    type Value = PartialObject;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LeanObject, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PartialObject, A::Error> {
         let (mut metadata, mut data, is_cut) = (Metadata::default(), Map::new(), Cell::new(false));
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
@@ -91,7 +91,7 @@ impl<'de> Visitor<'de> for Parts {
             }
         }
         let object = DynamicObject { types: None, metadata: metadata.into(), data: Value::Object(data) };
-        Ok(LeanObject { object, is_cut: is_cut.get() })
+        Ok(PartialObject { object, is_cut: is_cut.get() })
     }
 }
 
@@ -214,7 +214,7 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-impl Resource for LeanObject {
+impl Resource for PartialObject {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
