@@ -122,7 +122,7 @@ impl Engine {
     ) -> Self {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
-            queue: Queue::new(performer.pace()),
+            queue: Queue::new(performer.concurrency_limit()),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),

@@ -43,9 +43,9 @@ use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
 use crate::cluster::client::Cluster;
+use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::crds::Crds;
 use crate::cluster::lane::Lane;
-use crate::cluster::pace::Pace;
 use crate::events::{Announcement, Events};
 use crate::metrics::Metrics;
 
@@ -260,8 +260,8 @@ impl Performer {
 
     /// Returns how slow the API server's answers are.
     #[must_use]
-    pub fn pace(&self) -> Pace {
-        self.cluster.pace()
+    pub fn concurrency_limit(&self) -> ConcurrencyLimit {
+        self.cluster.concurrency_limit()
     }
 
     /// Returns the same performer, whose requests use the places of this lane.

@@ -25,9 +25,9 @@ use wfe_view::index::Kind;
 use wfe_view::partial::PartialObject;
 use wfe_view::source::{Pages, objects, place};
 
+use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::lane::Lane;
 use crate::cluster::leadership::Leadership;
-use crate::cluster::pace::Pace;
 use crate::cluster::staleness::{Staleness, StalenessLayer};
 use crate::metrics::Metrics;
 use crate::verb::Verb;
@@ -48,7 +48,7 @@ pub struct Cluster {
     execution_namespace: Arc<str>,
     leadership: Leadership,
     metrics: Metrics,
-    pace: Pace,
+    concurrency_limit: ConcurrencyLimit,
     /// The lane that limits the requests of one namespace; none for requests of the operator itself.
     lane: Option<Lane>,
 }
@@ -101,7 +101,7 @@ impl Cluster {
             execution_namespace: execution_namespace.into(),
             leadership,
             metrics,
-            pace: Pace::default(),
+            concurrency_limit: ConcurrencyLimit::default(),
             lane: None,
         }
     }
@@ -120,8 +120,8 @@ impl Cluster {
 
     /// Returns the measured latency of the API server.
     #[must_use]
-    pub fn pace(&self) -> Pace {
-        self.pace.clone()
+    pub fn concurrency_limit(&self) -> ConcurrencyLimit {
+        self.concurrency_limit.clone()
     }
 
     /// Returns the namespace of all runs.
@@ -260,7 +260,7 @@ impl Cluster {
         let begun = Instant::now();
         let result = within(limit, request).await;
         if result.is_ok() && verb.is_write() && PACED.contains(&resource) {
-            self.pace.wrote(verb, resource, begun.elapsed());
+            self.concurrency_limit.wrote(verb, resource, begun.elapsed());
         }
         self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
         result
@@ -322,7 +322,7 @@ mod tests {
             .await;
             answer(Verb::Create, "workflowexecutions", if number % 2 == 0 { 4 } else { 400 }, Ok(())).await;
         }
-        let slowdown = cluster.pace().slowdown();
+        let slowdown = cluster.concurrency_limit().slowdown();
         assert!((0.9..1.1).contains(&slowdown), "{slowdown}");
     }
 }

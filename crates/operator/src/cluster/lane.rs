@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::cluster::pace::{HANGS, Pace};
+use crate::cluster::concurrency_limit::{ConcurrencyLimit, HANGS};
 
 /// The most concurrent requests of a namespace, and the most targets worked on for it, while no other namespace has
 /// work; hanging requests count. It leaves room for a namespace that comes next.
@@ -29,10 +29,10 @@ pub enum Beside {
 impl Beside {
     /// Returns whether a namespace may send one more request beside this many that do not hang.
     #[must_use]
-    pub fn has_room(self, pace: &Pace, lately: u32) -> bool {
+    pub fn has_room(self, limit: &ConcurrencyLimit, lately: u32) -> bool {
         match self {
             Self::None => true,
-            Self::Others => pace.has_room(lately),
+            Self::Others => limit.has_room(lately),
             Self::Few => lately == 0,
         }
     }
@@ -44,7 +44,7 @@ pub struct Lane {
     requests: Arc<Mutex<Requests>>,
     /// Notified when a place becomes free.
     freed: Arc<Notify>,
-    pace: Pace,
+    limit: ConcurrencyLimit,
 }
 
 #[derive(Debug, Default)]
@@ -59,9 +59,9 @@ struct Requests {
 impl Requests {
     /// Returns whether one more request may be sent. A hanging request fills no place: the namespace must not wait
     /// behind it.
-    fn has_room(&self, pace: &Pace, now: Instant) -> bool {
+    fn has_room(&self, limit: &ConcurrencyLimit, now: Instant) -> bool {
         let sent = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
-        sent < MOST && self.beside.has_room(pace, sent.saturating_sub(self.hanging(now)))
+        sent < MOST && self.beside.has_room(limit, sent.saturating_sub(self.hanging(now)))
     }
 
     fn hanging(&self, now: Instant) -> u32 {
@@ -73,8 +73,8 @@ impl Requests {
 impl Lane {
     /// Makes the lane of a namespace that is alone, without requests.
     #[must_use]
-    pub fn new(pace: Pace) -> Self {
-        Self { requests: Arc::default(), freed: Arc::default(), pace }
+    pub fn new(limit: ConcurrencyLimit) -> Self {
+        Self { requests: Arc::default(), freed: Arc::default(), limit }
     }
 
     /// Waits for a place.
@@ -129,12 +129,12 @@ impl Place {
     fn take(&mut self) -> bool {
         let now = Instant::now();
         let mut requests = self.lane.lock();
-        if !requests.has_room(&self.lane.pace, now) {
+        if !requests.has_room(&self.lane.limit, now) {
             return false;
         }
         requests.sent.push(now);
         self.sent = Some(now);
-        if requests.has_room(&self.lane.pace, now) {
+        if requests.has_room(&self.lane.limit, now) {
             self.lane.freed.notify_one();
         }
         true
@@ -170,29 +170,29 @@ mod tests {
     }
 
     /// Records that the API server answered this many writes in this time.
-    fn answers(pace: &Pace, milliseconds: u64, times: usize) {
+    fn answers(limit: &ConcurrencyLimit, milliseconds: u64, times: usize) {
         (0..times)
-            .for_each(|_| pace.wrote(Verb::Patch, "workflowexecutions/status", Duration::from_millis(milliseconds)));
+            .for_each(|_| limit.wrote(Verb::Patch, "workflowexecutions/status", Duration::from_millis(milliseconds)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_has_fewer_requests_under_way_the_more_room_it_has_to_leave() {
-        let pace = Pace::default();
-        let lane = Lane::new(pace.clone());
+        let limit = ConcurrencyLimit::default();
+        let lane = Lane::new(limit.clone());
         for (beside, places) in [(Beside::None, MOST), (Beside::Others, 4), (Beside::Few, 1)] {
             lane.leave_room(beside);
             assert_eq!(enter_all(&lane), places, "{beside:?}");
         }
         lane.leave_room(Beside::Others);
-        answers(&pace, 2, 1_000);
+        answers(&limit, 2, 1_000);
         assert_eq!(enter_all(&lane), MOST, "the API server keeps up");
-        answers(&pace, 8, 100);
+        answers(&limit, 8, 100);
         assert_eq!(enter_all(&lane), 1, "it has become slow");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_a_place_gets_one_as_soon_as_there_is_room() {
-        let lane = Lane::new(Pace::default());
+        let lane = Lane::new(ConcurrencyLimit::default());
         lane.leave_room(Beside::Few);
         let first = lane.enter().await;
         let mut others: Vec<_> = (0..10).map(|_| Box::pin(lane.enter())).collect();
@@ -213,7 +213,7 @@ mod tests {
     /// Otherwise a namespace with one place would wait behind a request until its time-out.
     #[tokio::test(start_paused = true)]
     async fn requests_that_hang_fill_no_place_but_no_more_than_all_of_them() {
-        let lane = Lane::new(Pace::default());
+        let lane = Lane::new(ConcurrencyLimit::default());
         lane.leave_room(Beside::Few);
         let mut hang = Vec::new();
         for number in 0..MOST {
@@ -230,7 +230,7 @@ mod tests {
     /// Thousands of requests are answered, time out, or are cancelled while they wait.
     #[tokio::test(start_paused = true)]
     async fn after_a_storm_of_time_outs_all_places_are_free() {
-        let lane = Lane::new(Pace::default());
+        let lane = Lane::new(ConcurrencyLimit::default());
         lane.leave_room(Beside::Others);
         let requests = (0..2_000).map(|number| {
             let lane = lane.clone();

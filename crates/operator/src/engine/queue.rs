@@ -13,8 +13,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
+use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::lane::{Beside, Lane, MOST};
-use crate::cluster::pace::Pace;
 
 /// The farthest timer: it goes off then, and the key is marked again with its real time. A queue of timers panics
 /// beyond some two years, and statuses hold times as far as the year 9999. A look every hour costs nothing, and notices
@@ -48,7 +48,7 @@ pub struct Queue<K, A> {
     busy: HashMap<K, A>,
     /// The requests of all work of each asker.
     lanes: HashMap<A, Lane>,
-    pace: Pace,
+    limit: ConcurrencyLimit,
     /// The asker whose work began last.
     latest: Option<A>,
     /// Until when all askers are limited.
@@ -103,13 +103,13 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
 impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     /// Makes an empty queue. Beside others, an asker gets as many keys at once as it has places.
     #[must_use]
-    pub fn new(pace: Pace) -> Self {
+    pub fn new(limit: ConcurrencyLimit) -> Self {
         Self {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
             lanes: HashMap::new(),
-            pace,
+            limit,
             latest: None,
             shared_until: None,
             again: HashMap::new(),
@@ -188,7 +188,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
         self.latest = Some(asker.clone());
         self.busy.insert(key, asker.clone());
-        let lane = self.lanes.entry(asker).or_insert_with(|| Lane::new(self.pace.clone())).clone();
+        let lane = self.lanes.entry(asker).or_insert_with(|| Lane::new(self.limit.clone())).clone();
         self.share_out();
         lane
     }
@@ -212,7 +212,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         let may = |asker: &A| {
             shares
                 .get(asker)
-                .is_none_or(|(share, beside)| share.all < MOST && beside.has_room(&self.pace, share.lately))
+                .is_none_or(|(share, beside)| share.all < MOST && beside.has_room(&self.limit, share.lately))
         };
         let place = self.ready.turns.iter().position(may)?;
         self.ready.take(place)
@@ -263,25 +263,25 @@ mod tests {
     use futures::FutureExt;
     use tokio::time::advance;
 
-    use crate::cluster::pace::HANGS;
+    use crate::cluster::concurrency_limit::HANGS;
     use crate::verb::Verb;
 
     fn queue<K: Clone + Eq + Hash, A: Clone + Ord + Hash>() -> Queue<K, A> {
-        Queue::new(Pace::default())
+        Queue::new(ConcurrencyLimit::default())
     }
 
     /// The API server answers writes in these milliseconds.
-    fn answers(pace: &Pace, milliseconds: u64, times: usize) {
+    fn answers(limit: &ConcurrencyLimit, milliseconds: u64, times: usize) {
         let took = Duration::from_millis(milliseconds);
-        (0..times).for_each(|_| pace.wrote(Verb::Patch, "workflowexecutions/status", took));
+        (0..times).for_each(|_| limit.wrote(Verb::Patch, "workflowexecutions/status", took));
     }
 
     /// An API server that has become so slow that a crowd has one place beside others.
-    fn slow() -> Pace {
-        let pace = Pace::default();
-        answers(&pace, 2, 100);
-        answers(&pace, 8, 100);
-        pace
+    fn slow() -> ConcurrencyLimit {
+        let limit = ConcurrencyLimit::default();
+        answers(&limit, 2, 100);
+        answers(&limit, 8, 100);
+        limit
     }
 
     /// Begins to work on all keys that are handed out, which are of "storm".
@@ -436,8 +436,8 @@ mod tests {
     /// It never has less than one place, so that nobody stands still behind those who ask all the time.
     #[tokio::test(start_paused = true)]
     async fn beside_others_a_crowd_has_as_many_places_as_the_api_server_keeps_up_with() {
-        let pace = Pace::default();
-        let mut queue = Queue::new(pace.clone());
+        let limit = ConcurrencyLimit::default();
+        let mut queue = Queue::new(limit.clone());
         queue.start(1_000_000, "calm");
         queue.done(&1_000_000);
         (0..10_000).for_each(|key| queue.mark(key, "storm"));
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(under_way.len(), 4);
         for (milliseconds, places) in [(2, 32), (8, 1), (2, 32)] {
             for _ in 0..1_000 {
-                answers(&pace, milliseconds, usize::from(milliseconds == 2 || under_way.len() > 1));
+                answers(&limit, milliseconds, usize::from(milliseconds == 2 || under_way.len() > 1));
                 let oldest = under_way.pop_front().expect("it has a place");
                 queue.done(&oldest);
                 begin(&mut queue, &mut under_way);

@@ -8,7 +8,12 @@ use super::Engine;
 impl Engine {
     pub(super) fn show(&mut self) {
         self.health.engine_alive(self.index.is_synced(), self.stale());
-        self.metrics.load(self.queue.depth(), self.performer.pace().places(), self.index.len(), self.index.is_synced());
+        self.metrics.load(
+            self.queue.depth(),
+            self.performer.concurrency_limit().places(),
+            self.index.len(),
+            self.index.is_synced(),
+        );
         self.show_pauses();
         self.hear_schedules();
         // What a process knew when it led is out of date.

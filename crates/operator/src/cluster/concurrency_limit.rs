@@ -40,7 +40,7 @@ pub(crate) const HANGS: Duration = Duration::from_secs(1);
 
 /// The measured latency of the API server. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Pace(Arc<Mutex<Answers>>);
+pub struct ConcurrencyLimit(Arc<Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 struct Answers {
@@ -57,7 +57,7 @@ struct Answers {
 #[derive(Clone, Copy, Debug)]
 struct Places(f64);
 
-impl Pace {
+impl ConcurrencyLimit {
     /// Records the latency of a successful write. Other answers must not be recorded: a list takes as long as it is
     /// large, and a refusal does not show how long a write takes.
     pub fn wrote(&self, verb: Verb, resource: &'static str, took: Duration) {
@@ -126,68 +126,68 @@ mod tests {
 
     const KIND: (Verb, &str) = (Verb::Create, "pipelineruns");
 
-    fn wrote(pace: &Pace, verb: Verb, milliseconds: u64, times: usize) -> String {
-        (0..times).for_each(|_| pace.wrote(verb, KIND.1, Duration::from_millis(milliseconds)));
-        format!("{:.1}", pace.slowdown())
+    fn wrote(limit: &ConcurrencyLimit, verb: Verb, milliseconds: u64, times: usize) -> String {
+        (0..times).for_each(|_| limit.wrote(verb, KIND.1, Duration::from_millis(milliseconds)));
+        format!("{:.1}", limit.slowdown())
     }
 
     /// Records these latencies again and again; returns how many places a busy namespace then has.
-    fn places_after(pace: &Pace, milliseconds: &[u64], rounds: usize) -> String {
+    fn places_after(limit: &ConcurrencyLimit, milliseconds: &[u64], rounds: usize) -> String {
         for took in (0..rounds).flat_map(|_| milliseconds) {
-            pace.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
+            limit.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
         }
-        pace.places().to_string()
+        limit.places().to_string()
     }
 
     #[test]
     fn answers_are_compared_with_quick_ones_of_their_kind() {
-        let pace = Pace::default();
-        assert!(pace.slowdown() < QUICK, "nothing is known to be slow");
-        assert_eq!(wrote(&pace, Verb::Create, 2, 100), "1.0");
-        assert_eq!(wrote(&pace, Verb::Patch, 20, 100), "1.0", "another kind takes longer by itself");
-        assert_eq!(wrote(&pace, Verb::Create, 7, 1), "1.3", "one is no more than one of several");
-        wrote(&pace, Verb::Create, 6, 50);
-        assert!(pace.slowdown() > SLOW, "{pace:?}");
-        assert_eq!(wrote(&pace, Verb::Create, 2, 50), "1.0");
+        let limit = ConcurrencyLimit::default();
+        assert!(limit.slowdown() < QUICK, "nothing is known to be slow");
+        assert_eq!(wrote(&limit, Verb::Create, 2, 100), "1.0");
+        assert_eq!(wrote(&limit, Verb::Patch, 20, 100), "1.0", "another kind takes longer by itself");
+        assert_eq!(wrote(&limit, Verb::Create, 7, 1), "1.3", "one is no more than one of several");
+        wrote(&limit, Verb::Create, 6, 50);
+        assert!(limit.slowdown() > SLOW, "{limit:?}");
+        assert_eq!(wrote(&limit, Verb::Create, 2, 50), "1.0");
     }
 
     #[test]
     fn what_was_quick_once_is_forgotten() {
-        let pace = Pace::default();
-        wrote(&pace, Verb::Create, 2, 1);
-        assert_eq!(wrote(&pace, Verb::Create, 4, 5_000), "1.0", "this API server takes so long");
+        let limit = ConcurrencyLimit::default();
+        wrote(&limit, Verb::Create, 2, 1);
+        assert_eq!(wrote(&limit, Verb::Create, 4, 5_000), "1.0", "this API server takes so long");
     }
 
     #[test]
     fn an_api_server_that_is_slower_for_good_is_known_soon_at_the_floor() {
-        let pace = Pace::default();
-        assert_eq!(places_after(&pace, &[2], 1_000), "32");
-        assert_eq!(places_after(&pace, &[20], 100), "1", "it has just become slow");
-        assert_eq!(places_after(&pace, &[20], 1_000), "32", "{pace:?}");
+        let limit = ConcurrencyLimit::default();
+        assert_eq!(places_after(&limit, &[2], 1_000), "32");
+        assert_eq!(places_after(&limit, &[20], 100), "1", "it has just become slow");
+        assert_eq!(places_after(&limit, &[20], 1_000), "32", "{limit:?}");
     }
 
     #[test]
     fn one_slow_answer_is_no_slow_api_server() {
-        let pace = Pace::default();
-        wrote(&pace, Verb::Create, 2, 100);
-        assert_eq!(wrote(&pace, Verb::Create, 900, 1), "1.9");
+        let limit = ConcurrencyLimit::default();
+        wrote(&limit, Verb::Create, 2, 100);
+        assert_eq!(wrote(&limit, Verb::Create, 900, 1), "1.9");
     }
 
     /// One answer in twenty takes a quarter of the usual time, as a write does that changes nothing.
     #[test]
     fn a_few_quick_answers_do_not_make_a_steady_api_server_slow() {
         let steady: Vec<u64> = (0..20).map(|number| if number == 0 { 1 } else { 4 }).collect();
-        assert_eq!(places_after(&Pace::default(), &steady, 1_000), "32");
-        let pace = Pace::default();
-        wrote(&pace, KIND.0, 0, 1);
-        assert_eq!(places_after(&pace, &[4], 2_000), "32", "the first answer of all was one of these: {pace:?}");
+        assert_eq!(places_after(&ConcurrencyLimit::default(), &steady, 1_000), "32");
+        let limit = ConcurrencyLimit::default();
+        wrote(&limit, KIND.0, 0, 1);
+        assert_eq!(places_after(&limit, &[4], 2_000), "32", "the first answer of all was one of these: {limit:?}");
     }
 
     #[test]
     fn what_hangs_says_nothing() {
-        let pace = Pace::default();
-        let before = wrote(&pace, Verb::Create, 2, 10);
-        assert_eq!(wrote(&pace, Verb::Create, 10_000, 10), before);
+        let limit = ConcurrencyLimit::default();
+        let before = wrote(&limit, Verb::Create, 2, 10);
+        assert_eq!(wrote(&limit, Verb::Create, 10_000, 10), before);
     }
 
     #[test]
