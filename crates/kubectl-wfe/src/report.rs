@@ -27,6 +27,7 @@ use about::{About, Basis};
 use common::Common;
 use words::{in_the_way, told_of_history};
 
+pub(crate) use decided::skipped_for;
 pub(crate) use words::{what_cancelling_did, what_clearing_did};
 
 /// The reason for waiting that only this tool gives: a working operator writes another one.

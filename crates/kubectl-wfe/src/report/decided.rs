@@ -91,3 +91,8 @@ impl Named {
         Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 }
+
+/// Returns namespace and name of the execution that a skipped one was skipped for.
+pub(crate) fn skipped_for(object: &DynamicObject) -> Option<(String, String)> {
+    Named::recorded(object).map(|it| (it.namespace, it.name))
+}

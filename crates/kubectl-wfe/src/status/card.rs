@@ -12,6 +12,7 @@ use wfe_core::schedule::Held;
 use super::{place_of_failure, progress, text};
 use crate::moment::{beside, since};
 use crate::output::line;
+use crate::report::skipped_for;
 use crate::view::Seen;
 
 /// A headline, facts with their labels, and commands.
@@ -104,7 +105,7 @@ impl Card {
                 card.head = format!("{id} was skipped on {target}{ended}: {reason}");
                 let why = text(object, "/status/skipDetails/message").unwrap_or("its status does not say why");
                 card.facts.push(("then", why.to_owned()));
-                if let Some(past) = in_the_way(object)
+                if let Some(past) = skipped_for(object)
                     && let Some(other) = seen.named(&past.0, &past.1)
                 {
                     let phase = text(other, "/status/phase").unwrap_or("Pending");
@@ -156,17 +157,8 @@ impl Card {
     }
 }
 
-/// Returns namespace and name of the execution that another one was skipped for.
-fn in_the_way(object: &DynamicObject) -> Option<(String, String)> {
-    let details = object.data.pointer("/status/skipDetails")?;
-    let past =
-        [&details["conflictingWorkflow"], &details["recentRemediation"]].into_iter().find(|it| it.is_object())?;
-    let own = object.metadata.namespace.as_deref().unwrap_or_default();
-    Some((past["namespace"].as_str().unwrap_or(own).to_owned(), past["name"].as_str()?.to_owned()))
-}
-
 fn is_skipped_for(object: &DynamicObject, name: &str) -> bool {
-    text(object, "/status/phase") == Some("Skipped") && in_the_way(object).is_some_and(|(_, it)| it == name)
+    text(object, "/status/phase") == Some("Skipped") && skipped_for(object).is_some_and(|(_, it)| it == name)
 }
 
 #[cfg(test)]
