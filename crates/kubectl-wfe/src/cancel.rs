@@ -19,9 +19,9 @@ use crate::cli::{CancelArgs, ClusterArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection, by_us};
 use crate::execution::{End, Following, Outcome, full_name, get, how_far, target};
 use crate::moment::{since, span};
+use crate::object::condition;
 use crate::output::{line, note, output};
 use crate::report::what_cancelling_did;
-use crate::schedule::condition;
 
 /// How long to wait for the end: the operator examines a run that was stopped for up to 45 s.
 const ENDS_WITHIN: Duration = Duration::from_mins(1);

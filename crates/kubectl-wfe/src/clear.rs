@@ -15,7 +15,7 @@ use wfe_view::observe::observe_clearance;
 
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
-use crate::connection::{ANSWERS_WITHIN, by_us};
+use crate::connection::{ANSWERS_WITHIN, by_us, words};
 use crate::moment::shown;
 use crate::output::{line, output};
 use crate::report::{Report, Scope, what_clearing_did};
@@ -177,14 +177,6 @@ fn refused(error: &CallError, target: &str) -> String {
         _ if is_another => format!("another one has its name now, and {again}"),
         403 => format!("{}; nothing was written; the ClusterRole wfe-clear gives the rights", status.message),
         _ => format!("{}; nothing was written", status.message),
-    }
-}
-
-/// Returns the API server's message, without the operator's advice.
-fn words(error: &CallError) -> String {
-    match error {
-        CallError::Refused(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

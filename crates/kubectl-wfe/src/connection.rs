@@ -11,6 +11,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use wfe_core::Time;
+use wfe_view::call::CallError;
 
 use crate::cli::ClusterArgs;
 
@@ -73,6 +74,29 @@ impl Connection {
 
 /// The name of this tool in the managed fields of what it writes.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-wfe";
+
+/// Describes an error, with advice. `rights` are the roles to ask for.
+pub(crate) fn advised(error: &CallError, rights: &str) -> String {
+    let CallError::Refused(status) = error else {
+        return format!("{error}; check that the API server can be reached: kubectl version");
+    };
+    let advice = match status.code {
+        401 => "log in again".to_owned(),
+        403 => format!("ask for the rights of {rights}"),
+        404 => "the CRD is not installed: is this the right cluster? kubectl config current-context".to_owned(),
+        409 => "it has changed since it was read; try again".to_owned(),
+        _ => "try again".to_owned(),
+    };
+    format!("{}; {advice}", status.message)
+}
+
+/// Returns the API server's message, without advice.
+pub(crate) fn words(error: &CallError) -> String {
+    match error {
+        CallError::Refused(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
 
 /// The parameters of every write.
 pub(crate) fn by_us() -> PatchParams {

@@ -15,10 +15,10 @@ use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
 use wfe_view::source::objects;
 
-use crate::connection::{ANSWERS_WITHIN, Connection};
+use crate::connection::{ANSWERS_WITHIN, Connection, advised};
+use crate::object::condition;
 use crate::output::note;
 use crate::recorded::Recorded;
-use crate::schedule::condition;
 
 /// How long one watch lasts, in seconds: the connection gives up a silent one after [`ANSWERS_WITHIN`].
 const WATCHED_FOR: u32 = 10;
@@ -69,16 +69,7 @@ fn found(connection: &Connection, name: &str, read: Result<Option<Read>, CallErr
 
 /// Describes an error, with advice.
 pub(crate) fn said(error: &CallError) -> String {
-    let CallError::Refused(status) = error else {
-        return format!("{error}; check that the API server can be reached: kubectl version");
-    };
-    let advice = match status.code {
-        401 => "log in again",
-        403 => "ask for the rights of the ClusterRole wfe-view",
-        404 => "the CRD is not installed: is this the right cluster? kubectl config current-context",
-        _ => "try again",
-    };
-    format!("{}; {advice}", status.message)
+    advised(error, "the ClusterRole wfe-view")
 }
 
 fn executions(connection: &Connection) -> Api<DynamicObject> {

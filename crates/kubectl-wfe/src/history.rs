@@ -8,8 +8,9 @@ use wfe_core::Time;
 
 use crate::cli::{ClusterArgs, Format, HistoryArgs};
 use crate::moment::shown;
+use crate::object::text;
 use crate::output::output;
-use crate::status::{place_of_failure, text};
+use crate::status::place_of_failure;
 use crate::table::table;
 use crate::view::Lookout;
 

@@ -12,9 +12,9 @@ use wfe_core::execution::ExecutionState;
 
 use crate::cli::{ClusterArgs, Format, ListArgs};
 use crate::moment::since;
+use crate::object::text;
 use crate::output::output;
 use crate::recorded::Recorded;
-use crate::status::text;
 use crate::table::table;
 use crate::view::{Lookout, Seen};
 

@@ -23,6 +23,7 @@ mod list;
 mod logs;
 mod moment;
 mod nearest;
+mod object;
 mod output;
 mod policies;
 mod recorded;

@@ -8,6 +8,7 @@ use wfe_api::conditions::WAITING;
 use wfe_core::Time;
 
 use crate::moment::since;
+use crate::object::condition;
 
 /// How old an execution may be without a decision and without a reason: a working operator needs about a second.
 const DECIDED_WITHIN: TimeDelta = TimeDelta::seconds(10);
@@ -26,8 +27,7 @@ pub(crate) enum Recorded {
 impl Recorded {
     /// Reads it from an execution. None if it is too new to have something recorded.
     pub(crate) fn of(object: &DynamicObject, now: Time) -> Option<Self> {
-        let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
-        let waits = conditions.into_iter().flatten().find(|it| it["type"] == WAITING && it["status"] == "True");
+        let waits = condition(object, WAITING).filter(|it| it["status"] == "True");
         let text = |waits: &Value, key: &str| waits[key].as_str().unwrap_or_default().to_owned();
         if let Some(waits) = waits {
             let at: Option<Time> = waits["lastTransitionTime"].as_str().and_then(|at| at.parse().ok());

@@ -14,7 +14,8 @@ use wfe_view::index::Kind;
 use wfe_view::source::objects;
 
 use crate::cli::{ClusterArgs, ScheduleCommand};
-use crate::connection::{ANSWERS_WITHIN, Connection, by_us};
+use crate::connection::{ANSWERS_WITHIN, Connection, advised, by_us};
+use crate::object::condition;
 
 /// Runs one of the commands. Yes: the change was made; for `explain`, nothing holds the schedule.
 pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Result<bool> {
@@ -72,26 +73,10 @@ fn no_such(namespace: &str, name: &str) -> String {
 
 /// Describes an error, with advice.
 fn said(error: &CallError) -> String {
-    let CallError::Refused(status) = error else {
-        return format!("{error}; check that the API server can be reached: kubectl version");
-    };
-    let advice = match status.code {
-        401 => "log in again",
-        403 => "ask for the rights of the ClusterRole wfe-edit, or wfe-view to look",
-        404 => "the CRD is not installed: is this the right cluster? kubectl config current-context",
-        409 => "it has changed since it was read; try again",
-        _ => "try again",
-    };
-    format!("{}; {advice}", status.message)
+    advised(error, "the ClusterRole wfe-edit, or wfe-view to look")
 }
 
 /// Returns what holds a schedule, from its status.
 fn held(schedule: &DynamicObject) -> Option<&str> {
     condition(schedule, HELD).filter(|held| held["status"] == "True")?["reason"].as_str()
-}
-
-/// Returns a condition of an object, from its status.
-pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
-    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array)?;
-    conditions.iter().find(|it| it["type"] == kind)
 }

@@ -9,6 +9,7 @@ use kube::api::DynamicObject;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format, StatusArgs};
 use crate::explain;
+use crate::object::text;
 use crate::output::output;
 use crate::subject::Subject;
 use crate::view::{Lookout, Seen};
@@ -48,11 +49,6 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool>
         None => write!(output(), "{}", report.brief())?,
     }
     Ok(report.is_yes())
-}
-
-/// Returns a text of an object; none if it is absent or empty.
-pub(crate) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> Option<&'a str> {
-    object.data.pointer(pointer).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty())
 }
 
 /// Describes where an execution failed: `task drain, step evict: exit code 1`. None if its status names no task.

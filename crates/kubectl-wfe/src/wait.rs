@@ -12,8 +12,8 @@ use crate::cli::{ClusterArgs, Format, WaitArgs};
 use crate::connection::Connection;
 use crate::execution::{End, Following, Outcome, full_name, how_far, target};
 use crate::moment::{shown, span};
+use crate::object::condition;
 use crate::output::{line, output};
-use crate::schedule::condition;
 
 /// The exit code if the time is over.
 const TIMED_OUT: u8 = 6;

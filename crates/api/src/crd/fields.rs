@@ -42,6 +42,19 @@ pub struct Lacking {
     pub others: Vec<String>,
 }
 
+/// The limit of fields in a message.
+const NAMED: usize = 3;
+
+/// Lists the first of these fields, and counts the others.
+#[must_use]
+pub fn in_short(fields: &[String]) -> String {
+    let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match fields.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more fields"),
+    }
+}
+
 /// Returns the fields that a CRD in a cluster lacks. If a field is missing, the fields below it are not named.
 #[must_use]
 pub fn lacking(crd: &str, found: &Value) -> Lacking {

@@ -1,7 +1,7 @@
 //! What the operator needs of a cluster: Kubernetes, Tekton, and the CRDs.
 
 use serde_json::Value;
-use wfe_api::crd::{EXECUTIONS_CRD, Lacking, SCHEDULES_CRD, lacking_in_schema};
+use wfe_api::crd::{EXECUTIONS_CRD, Lacking, SCHEDULES_CRD, in_short, lacking_in_schema};
 
 use super::check::{Check, Group};
 use super::look::{Answer, Cluster};
@@ -12,8 +12,6 @@ const KUBERNETES: (u32, u32) = (1, 33);
 const TEKTON: [(u32, u32); 2] = [(1, 9), (1, 12)];
 const INSTALL_TEKTON: &str = "https://tekton.dev/docs/installation/pipelines/";
 const INSTALL_CRDS: &str = "kubectl apply --server-side -k config/base; with Helm, helm install or helm upgrade";
-/// The limit of fields that are named.
-const NAMED: usize = 3;
 
 /// Checks the cluster itself.
 pub(super) fn cluster(seen: &Cluster, checks: &mut Vec<Check>) {
@@ -91,12 +89,12 @@ pub(super) fn crds(seen: &Cluster, before: bool, checks: &mut Vec<Check>) {
         let Lacking { decisive, others } = lacking_in_schema(crd, schema);
         if !decisive.is_empty() {
             group.error(
-                format!("{crd} lacks {}: the operator decides nothing", named(&decisive)),
+                format!("{crd} lacks {}: the operator decides nothing", in_short(&decisive)),
                 "another project's CRD may have this name; docs/runbooks/WorkflowExecutionCrdOutdated.md",
             );
         } else if !others.is_empty() {
             group.warning(
-                format!("{crd} lacks {}, which the API server drops", named(&others)),
+                format!("{crd} lacks {}, which the API server drops", in_short(&others)),
                 "apply the CRD of this version; docs/runbooks/WorkflowExecutionCrdOutdated.md",
             );
         } else {
@@ -129,14 +127,6 @@ fn data<'a>(read: &'a Answer, key: &str) -> Result<Option<&'a str>, String> {
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.trim_end_matches('+').parse().ok()?))
-}
-
-fn named(fields: &[String]) -> String {
-    let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match fields.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more fields"),
-    }
 }
 
 #[cfg(test)]

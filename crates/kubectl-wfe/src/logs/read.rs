@@ -10,7 +10,7 @@ use kube::api::{Api, LogParams};
 use wfe_view::call::{CallError, within};
 
 use super::{Run, Step};
-use crate::connection::Connection;
+use crate::connection::{Connection, words};
 
 /// How many bytes of a log are read: two hundred lines of five thousand characters, which no person reads through.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
@@ -79,13 +79,6 @@ pub(super) fn said(error: &CallError, run: &Run) -> String {
             format!("{}; ask for the Role wfe-oncall of {}", status.message, run.namespace)
         }
         other => words(other),
-    }
-}
-
-fn words(error: &CallError) -> String {
-    match error {
-        CallError::Refused(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

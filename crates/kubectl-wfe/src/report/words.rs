@@ -12,6 +12,7 @@ use wfe_core::target::Target;
 use wfe_view::observe::observe_clearance;
 
 use super::{Named, OfWorkflow, Report, Rule, Word};
+use crate::object::condition;
 use crate::output::line;
 use crate::view::Seen;
 
@@ -133,8 +134,7 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
         Recorded::Not => "no operator has recorded it yet".to_owned(),
         Recorded::Effective => "has lifted the block".to_owned(),
         Recorded::Ineffective => {
-            let conditions = object.data["status"]["conditions"].as_array();
-            let said = conditions.into_iter().flatten().find(|it| it["type"] == CLEARANCE_INEFFECTIVE);
+            let said = condition(object, CLEARANCE_INEFFECTIVE);
             let why = said.and_then(|it| it["message"].as_str()).unwrap_or("nothing was blocked");
             format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
         }

@@ -8,9 +8,10 @@ use wfe_view::call::within;
 use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
 
-use super::{condition, held, said};
+use super::{held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
+use crate::object::condition;
 use crate::output::output;
 use crate::table::table as render;
 

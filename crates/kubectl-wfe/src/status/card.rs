@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use kube::api::DynamicObject;
-use serde_json::Value;
 use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::ExecutionState;
 use wfe_core::schedule::Held;
 
-use super::{place_of_failure, progress, text};
+use super::{place_of_failure, progress};
 use crate::moment::{beside, since};
+use crate::object::{condition, text};
 use crate::output::line;
 use crate::report::skipped_for;
 use crate::view::Seen;
@@ -124,8 +124,7 @@ impl Card {
         let reason = details("reason").filter(|reason| reason != "Unknown");
         self.facts.extend(reason.map(|reason| ("reason", reason)));
         self.facts.extend(details("message").map(|message| ("said", message)));
-        let started = object.data.pointer("/status/conditions").and_then(Value::as_array);
-        let started = started.into_iter().flatten().find(|it| it["type"] == wfe_api::conditions::STARTED);
+        let started = condition(object, wfe_api::conditions::STARTED);
         let ran = started.and_then(|it| {
             let word = match it["status"].as_str()? {
                 "True" => "yes",

@@ -12,9 +12,10 @@ use wfe_core::execution::ExecutionState;
 use wfe_core::schedule::Held;
 use wfe_core::target::Target;
 
-use super::{place_of_failure, progress, text};
+use super::{place_of_failure, progress};
 use crate::installation::Leader;
 use crate::moment::since;
+use crate::object::text;
 use crate::output::line;
 use crate::recorded::Recorded;
 use crate::view::Seen;

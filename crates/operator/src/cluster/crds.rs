@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wfe_api::crd::{EXECUTIONS_CRD, Lacking, SCHEDULES_CRD, lacking, lacking_in_schema};
+use wfe_api::crd::{EXECUTIONS_CRD, Lacking, SCHEDULES_CRD, in_short, lacking, lacking_in_schema};
 use wfe_view::call::CallError;
 use wfe_view::index::Kind;
 
@@ -26,8 +26,6 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a CRD must have been repaired before the operator relies on it: the API server uses a new CRD about a
 /// second after it was stored.
 const SETTLES_IN: Duration = Duration::from_secs(2);
-/// The limit of fields in a message.
-const NAMED: usize = 3;
 /// The limit of dropped fields that are remembered, so that each is logged once: somewhat more than the fields of a
 /// status.
 const REMEMBERED: usize = 100;
@@ -185,7 +183,7 @@ impl Crds {
         let before = found.missing.insert(crd, others);
         let now = found.missing.get(crd).map(Vec::as_slice).unwrap_or_default();
         if before.as_deref().unwrap_or_default() != now && !now.is_empty() {
-            tracing::warn!(crd, "the CRD lacks {}, which is dropped; apply the CRD of this version", named(now));
+            tracing::warn!(crd, "the CRD lacks {}, which is dropped; apply the CRD of this version", in_short(now));
         }
         self.show(&found);
     }
@@ -197,7 +195,7 @@ impl Crds {
             let why = format!(
                 "the CRD {EXECUTIONS_CRD} lacks {}, so nothing is decided; apply the CRD of this version: wfe-operator \
                  crd | kubectl apply -f -",
-                named(decisive)
+                in_short(decisive)
             );
             (found.repaired, found.times_unfit) = (None, found.times_unfit.saturating_add(1));
             if !was_unfit {
@@ -224,10 +222,10 @@ impl Crds {
         }
         let said = found.missing.iter().filter(|(_, missing)| !missing.is_empty());
         let mut said: Vec<String> =
-            said.map(|(crd, missing)| format!("the CRD {crd} lacks {}", named(missing))).collect();
+            said.map(|(crd, missing)| format!("the CRD {crd} lacks {}", in_short(missing))).collect();
         if said.is_empty() && !found.dropped.is_empty() {
             let dropped: Vec<String> = found.dropped.iter().cloned().collect();
-            said.push(format!("the API server does not store {}", named(&dropped)));
+            said.push(format!("the API server does not store {}", in_short(&dropped)));
         }
         self.health.outdated((!said.is_empty()).then(|| said.join("; ")));
     }
@@ -245,15 +243,6 @@ fn unanswered(error: CallError) -> kube::Error {
         CallError::TimedOut(_) | CallError::NotLeading => {
             kube::Error::ReadEvents(io::Error::new(io::ErrorKind::TimedOut, error.to_string()))
         }
-    }
-}
-
-/// Lists the first of these fields.
-fn named(fields: &[String]) -> String {
-    let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match fields.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more fields"),
     }
 }
 
@@ -314,7 +303,7 @@ mod tests {
     #[test]
     fn a_few_fields_are_named_and_the_others_counted() {
         let fields = ["a", "b", "c", "d", "e"].map(str::to_owned);
-        assert_eq!(named(&fields[..3]), "a, b, c");
-        assert_eq!(named(&fields), "a, b, c and 2 more fields");
+        assert_eq!(in_short(&fields[..3]), "a, b, c");
+        assert_eq!(in_short(&fields), "a, b, c and 2 more fields");
     }
 }
