@@ -101,6 +101,16 @@ impl Waiting {
         matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
     }
 
+    /// Returns whether something other than the target prevents carrying out the decision, which a person may have to
+    /// mend.
+    #[must_use]
+    pub fn is_trouble(&self) -> bool {
+        matches!(
+            self,
+            Self::ApiErrors(_) | Self::Operator(_) | Self::TektonUnavailable(_) | Self::Blind(_) | Self::Guard
+        )
+    }
+
     /// Returns the execution that it waits for, if that is one on its target.
     #[must_use]
     pub fn behind(&self) -> Option<&ExecutionId> {

@@ -31,6 +31,8 @@ struct State {
     /// What the process waits for before it can work.
     awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
+    /// The error of each failing watch that the log has told of.
+    logged: HashMap<Kind, String>,
     /// What people have paused, as text. The process stays ready.
     paused: Option<String>,
     /// Why schedules cannot be seen. Executions do not need them, so the process stays ready.
@@ -56,6 +58,7 @@ impl Health {
             stopping: false,
             awaits: None,
             failing: HashMap::new(),
+            logged: HashMap::new(),
             paused: None,
             unscheduled: None,
             unprotected: None,
@@ -142,6 +145,7 @@ impl Health {
     pub fn watch_delivered(&self, kind: Kind) {
         self.update(|state| {
             state.failing.remove(&kind);
+            state.logged.remove(&kind);
         });
     }
 
@@ -150,6 +154,20 @@ impl Health {
         self.update(|state| {
             state.failing.insert(kind, (Instant::now(), error));
         });
+    }
+
+    /// Returns whether no failing watch has logged this error yet, and records that this one logs it: when the API
+    /// server cannot be reached, all watches fail alike, again and again, and one line says so.
+    #[must_use]
+    pub fn is_news(&self, kind: Kind, error: &str) -> bool {
+        let mut is_news = false;
+        self.update(|state| {
+            is_news = state.logged.values().all(|logged| logged != error);
+            if is_news {
+                state.logged.insert(kind, error.to_owned());
+            }
+        });
+        is_news
     }
 
     /// Records how many targets wait because of a fault of the operator itself, and one such fault.

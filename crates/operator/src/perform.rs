@@ -16,6 +16,7 @@ mod quoted;
 mod refusal;
 mod runs;
 mod schedules;
+mod skip_lines;
 mod stored;
 mod task;
 mod telling;
@@ -233,6 +234,7 @@ impl PerformError {
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
 pub use schedules::ChildCreation;
+use skip_lines::SkipLines;
 pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
@@ -249,13 +251,21 @@ pub struct Performer {
     events: Events,
     /// Limits how many conditions are evaluated at once.
     asking: Arc<Semaphore>,
+    skips_logged: SkipLines,
 }
 
 impl Performer {
     /// Makes a performer.
     #[must_use]
     pub fn new(cluster: Cluster, crds: Crds, metrics: Metrics, events: Events) -> Self {
-        Self { cluster, crds, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
+        Self {
+            cluster,
+            crds,
+            metrics,
+            events,
+            asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)),
+            skips_logged: SkipLines::default(),
+        }
     }
 
     /// Returns how slow the API server's answers are.
@@ -330,7 +340,7 @@ impl Performer {
 }
 
 /// Displays a target in logs, also one that cannot be read.
-struct Shown<'a>(Option<&'a TargetName>);
+pub(crate) struct Shown<'a>(pub(crate) Option<&'a TargetName>);
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

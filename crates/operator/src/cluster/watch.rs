@@ -145,14 +145,12 @@ impl Watch {
         let advice = advice(self.kind, error);
         let error = said(error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
-        let is_schedule = self.kind == Kind::Schedule;
-        let wait = if is_schedule { RETRY_SCHEDULES } else { RETRY }.after(failures.count);
-        // The first failure is often an expired watch: it is logged only if it repeats. Executions do not need
-        // schedules, so one line is enough for their watch.
-        if failures.count == 2 || failures.count > 2 && !is_schedule {
-            tracing::warn!(resource = self.kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
+        let wait = if self.kind == Kind::Schedule { RETRY_SCHEDULES } else { RETRY }.after(failures.count);
+        // The first failure is often an expired watch: an error is logged only if it repeats.
+        if failures.count > 1 && self.health.is_news(self.kind, &error) {
+            tracing::warn!(resource = self.kind.label(), %error, "watch failed, and is begun again and again: {advice}");
         } else {
-            tracing::debug!(resource = self.kind.label(), %error, "watch interrupted");
+            tracing::debug!(resource = self.kind.label(), %error, retry_in = ?wait, "watch interrupted");
         }
         tokio::time::sleep(wait).await;
     }
@@ -257,7 +255,7 @@ fn advice_on(kind: Kind, error: &watcher::Error) -> &'static str {
         (403, Kind::Execution | Kind::Schedule) => "give the operator the ClusterRole of config/rbac",
         (403, Kind::Namespace) => "give the operator the ClusterRole for namespaces of config/rbac",
         (403, _) => "make the execution namespace and give the operator the Role of config/rbac in it",
-        (0, _) => "check that the API server can be reached",
+        (0, _) => "check that the API server, which the first line of this log names, can be reached",
         _ => "it is tried again",
     }
 }

@@ -10,7 +10,7 @@ use wfe_view::call::CallError;
 use wfe_view::index::Key;
 
 use super::Engine;
-use crate::perform::{Learned, PerformError, Report};
+use crate::perform::{Learned, PerformError, Report, Shown};
 
 /// How fast a target is decided on again after an action failed.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
@@ -109,7 +109,8 @@ impl Engine {
         let Some(worst) = trouble.or(report.errors.first()) else {
             if !learned_something {
                 let wait = self.retry(key, None, None);
-                tracing::debug!(?key, retry_in = ?wait, "nothing was written and nothing learned, looking again");
+                let target = self.shown(key);
+                tracing::debug!(%target, retry_in = ?wait, "nothing was written and nothing learned, looking again");
             } else if !is_held {
                 self.failures.remove(key);
             }
@@ -129,24 +130,32 @@ impl Engine {
         }
         let wait = self.retry(key, trouble.map(|_| Held::These(report.failed)), retry_after);
         let errors = report.errors.len();
+        let target = self.shown(key);
         match worst {
             PerformError::Changed { .. }
             | PerformError::Refuted { .. }
             | PerformError::Call { source: CallError::NotLeading, .. } => {
-                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
+                tracing::debug!(%target, error = %worst, errors, retry_in = ?wait, "looking again");
             }
             PerformError::Dropped { .. } if was_told => {
-                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
+                tracing::debug!(%target, error = %worst, errors, retry_in = ?wait, "looking again");
             }
-            PerformError::Dropped { .. } => tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again"),
+            PerformError::Dropped { .. } => {
+                tracing::warn!(%target, error = %worst, errors, retry_in = ?wait, "looking again");
+            }
             PerformError::Call {
                 source: CallError::Refused(_) | CallError::TimedOut(_) | CallError::Transport(_),
                 ..
             } => {
-                tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
+                tracing::warn!(%target, error = %worst, errors, retry_in = ?wait, "looking again");
             }
         }
         false
+    }
+
+    /// Returns the target as log lines show it.
+    fn shown(&self, key: &Key) -> Shown<'_> {
+        Shown(self.index.entry(key).and_then(|entry| entry.target.name.as_ref()))
     }
 
     /// Marks a target after a while, or sooner if only a precondition failed and a watch delivers something.

@@ -3,20 +3,29 @@
 //!
 //! They are sums over all targets. The share of each target is kept, so that a decision costs one lookup.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use prometheus::{IntGauge, IntGaugeVec};
 use wfe_core::action::Decision;
 use wfe_core::awaiting::Awaiting;
+use wfe_core::execution::ExecutionState;
 use wfe_core::target::Target;
 use wfe_core::trouble::OwnCause;
 use wfe_view::index::Key;
 
 use super::now::{Now, slow_label};
 
+/// The label of namespaces without their own series: no namespace has a `_` in its name.
+const OTHERS: &str = "_others";
+
+/// How many namespaces have their own series: each costs Prometheus memory for weeks.
+const MOST_NAMESPACES: usize = 1_000;
+
 /// Updates the gauges. Owned by the engine.
 pub struct BusyGauges {
     waiting: IntGaugeVec,
+    unfinished: Unfinished,
     draining: IntGaugeVec,
     retry_waits: IntGauge,
     cancels_unanswered: IntGauge,
@@ -30,6 +39,8 @@ pub struct BusyGauges {
 struct Busy {
     /// The reasons of its waiting executions.
     waiting: Vec<&'static str>,
+    /// How many executions of each namespace are Pending, and how many Running.
+    unfinished: BTreeMap<Arc<str>, [i64; 2]>,
     /// Whether it drains, and whether it does so for too long.
     draining: Option<bool>,
     /// How many executions wait for their next attempt.
@@ -44,6 +55,7 @@ impl BusyGauges {
     pub(super) fn new(now: &Now) -> Self {
         Self {
             waiting: now.waiting.clone(),
+            unfinished: Unfinished::new(now.unfinished.clone()),
             draining: now.draining.clone(),
             retry_waits: now.retry_waits.clone(),
             cancels_unanswered: now.cancels_unanswered.clone(),
@@ -57,6 +69,7 @@ impl BusyGauges {
         let awaiting = |reason| decision.awaiting.iter().filter(|(_, it)| it.reason() == reason).count();
         let busy = Busy {
             waiting: decision.waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
+            unfinished: unfinished(target),
             draining: target.is_draining().then_some(target.memory.drain_warned),
             retry_waits: target.executions.values().filter(|it| it.next_attempt().is_some()).count(),
             cancels_unanswered: awaiting(Awaiting::CANCELLING),
@@ -86,7 +99,10 @@ impl BusyGauges {
         }
     }
 
-    fn add(&self, busy: &Busy, count: i64) {
+    fn add(&mut self, busy: &Busy, count: i64) {
+        for (namespace, numbers) in &busy.unfinished {
+            self.unfinished.add(namespace, numbers.map(|number| number.saturating_mul(count)));
+        }
         for reason in &busy.waiting {
             self.waiting.with_label_values(&[reason]).add(count);
         }
@@ -103,11 +119,79 @@ impl BusyGauges {
     }
 }
 
+/// Counts the executions of a target that have not ended: Pending and Running, by namespace.
+fn unfinished(target: &Target) -> BTreeMap<Arc<str>, [i64; 2]> {
+    let mut unfinished = BTreeMap::new();
+    for execution in target.executions.values() {
+        let one = match execution.state {
+            ExecutionState::Undecided { .. } => [1, 0],
+            ExecutionState::Running { .. } => [0, 1],
+            _ => continue,
+        };
+        let counts = unfinished.entry(Arc::clone(&execution.id.namespace)).or_default();
+        *counts = sum(*counts, one);
+    }
+    unfinished
+}
+
+/// The executions that have not ended, Pending and Running, by namespace. A namespace without one has no series.
+struct Unfinished {
+    gauge: IntGaugeVec,
+    /// The counts of each namespace, and whether it has its own series: it keeps that while it counts something.
+    counts: BTreeMap<Arc<str>, ([i64; 2], bool)>,
+    /// How many namespaces have their own series.
+    series: usize,
+    most: usize,
+    /// The sum of the other namespaces.
+    others: [i64; 2],
+}
+
+impl Unfinished {
+    fn new(gauge: IntGaugeVec) -> Self {
+        Self { gauge, counts: BTreeMap::new(), series: 0, most: MOST_NAMESPACES, others: [0, 0] }
+    }
+
+    fn add(&mut self, namespace: &Arc<str>, change: [i64; 2]) {
+        let (counts, has_series) = self.counts.entry(Arc::clone(namespace)).or_insert_with(|| {
+            let has_series = self.series < self.most;
+            self.series += usize::from(has_series);
+            ([0, 0], has_series)
+        });
+        *counts = sum(*counts, change);
+        let (counts, has_series) = (*counts, *has_series);
+        if counts == [0, 0] {
+            self.counts.remove(namespace);
+            self.series -= usize::from(has_series);
+        }
+        if has_series {
+            self.show(namespace, counts);
+        } else {
+            self.others = sum(self.others, change);
+            self.show(OTHERS, self.others);
+        }
+    }
+
+    fn show(&self, label: &str, counts: [i64; 2]) {
+        for (phase, count) in ["Pending", "Running"].into_iter().zip(counts) {
+            if counts == [0, 0] {
+                // It has no series if it never counted anything.
+                let _ = self.gauge.remove_label_values(&[label, phase]);
+            } else {
+                self.gauge.with_label_values(&[label, phase]).set(count);
+            }
+        }
+    }
+}
+
+fn sum(one: [i64; 2], other: [i64; 2]) -> [i64; 2] {
+    [one[0].saturating_add(other[0]), one[1].saturating_add(other[1])]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use wfe_core::awaiting::Unanswered;
-    use wfe_core::execution::{Execution, ExecutionState};
+    use wfe_core::execution::Execution;
     use wfe_core::findings::Wait;
     use wfe_core::name::{ExecutionId, RunId, Uid, Version};
     use wfe_core::residue::{Residue, ResidueId, ResidueKind};
@@ -192,6 +276,37 @@ mod tests {
         assert_eq!(gauges.retry_waits.get(), 1);
         gauges.forget_all();
         assert_eq!(gauges.retry_waits.get(), 0);
+    }
+
+    #[test]
+    fn a_namespace_beyond_the_limit_is_counted_with_the_others_until_it_has_none() {
+        let mut unfinished = Unfinished { most: 1, ..Unfinished::new(Now::new().unwrap().unfinished) };
+        let [ops, payment, shop] = ["ops", "payment", "shop"].map(Arc::from);
+        let seen = |of: &Unfinished| {
+            let families = prometheus::core::Collector::collect(&of.gauge);
+            let metrics = families.iter().flat_map(prometheus::proto::MetricFamily::get_metric);
+            let mut seen: Vec<String> = metrics
+                .map(|metric| {
+                    let labels: Vec<&str> =
+                        metric.get_label().iter().map(prometheus::proto::LabelPair::value).collect();
+                    format!("{} {}", labels.join(" "), metric.get_gauge().get_value())
+                })
+                .collect();
+            seen.sort();
+            seen.join(", ")
+        };
+        unfinished.add(&ops, [2, 1]);
+        unfinished.add(&payment, [1, 0]);
+        unfinished.add(&shop, [0, 3]);
+        assert_eq!(seen(&unfinished), "_others Pending 1, _others Running 3, ops Pending 2, ops Running 1");
+        unfinished.add(&ops, [-2, -1]);
+        unfinished.add(&payment, [-1, 0]);
+        assert_eq!(seen(&unfinished), "_others Pending 0, _others Running 3", "it stays with the others");
+        unfinished.add(&payment, [1, 0]);
+        unfinished.add(&shop, [0, -3]);
+        assert_eq!(seen(&unfinished), "payment Pending 1, payment Running 0", "there is room again");
+        unfinished.add(&payment, [-1, 0]);
+        assert_eq!(seen(&unfinished), "");
     }
 
     #[test]

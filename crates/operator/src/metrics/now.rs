@@ -15,6 +15,7 @@ pub(super) struct Now {
     pub(super) config_info: IntGaugeVec,
     pub(super) config_refused: IntGauge,
     pub(super) waiting: IntGaugeVec,
+    pub(super) unfinished: IntGaugeVec,
     pub(super) draining: IntGaugeVec,
     pub(super) retry_waits: IntGauge,
     pub(super) cancels_unanswered: IntGauge,
@@ -58,6 +59,11 @@ impl Now {
                 "workflowexecution_waiting",
                 "Executions that are undecided because something is in the way, by reason of the condition Waiting.",
                 &["reason"],
+            )?,
+            unfinished: gauges(
+                "workflowexecution_unfinished",
+                "Executions that are Pending or Running, by namespace; beyond 1,000 namespaces the others share one series.",
+                &["namespace", "phase"],
             )?,
             draining: gauges(
                 "workflowexecution_draining_targets",
@@ -129,6 +135,7 @@ impl Now {
         registry.register(Box::new(self.config_info.clone()))?;
         registry.register(Box::new(self.config_refused.clone()))?;
         registry.register(Box::new(self.waiting.clone()))?;
+        registry.register(Box::new(self.unfinished.clone()))?;
         registry.register(Box::new(self.draining.clone()))?;
         registry.register(Box::new(self.retry_waits.clone()))?;
         registry.register(Box::new(self.cancels_unanswered.clone()))?;

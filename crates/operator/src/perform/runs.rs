@@ -29,10 +29,10 @@ impl Performer {
         let Change { run, facts, to } = change;
         let mut learned = self.confirm(common, facts).await?;
         learned.extend(match to {
-            RunChange::Released => self.release(run, common.now).await?,
-            RunChange::Cancelled(why) => self.cancel(run, *why, common.now).await?,
-            RunChange::AskedAgain(count) => self.ask_again(run, *count).await?,
-            RunChange::Deleted { version, why } => self.delete(run, version, *why).await?,
+            RunChange::Released => self.release(common, run).await?,
+            RunChange::Cancelled(why) => self.cancel(common, run, *why).await?,
+            RunChange::AskedAgain(count) => self.ask_again(common, run, *count).await?,
+            RunChange::Deleted { version, why } => self.delete(common, run, version, *why).await?,
         });
         Ok(learned)
     }
@@ -107,8 +107,8 @@ impl Performer {
 
     /// Step (d): any operator may do it, at any later time, because the patch changes only a pending run. It records
     /// the time on the run, because its deadlines count from there.
-    async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
-        let released = match self.try_release(run, Some(now)).await {
+    async fn release(&self, common: &Common, run: &RunId) -> Result<Vec<Learned>> {
+        let released = match self.try_release(run, Some(common.now)).await {
             // A failed test and a refusing policy get the same answer: only reading the run distinguishes them.
             Err(error @ CallError::Refused(_)) if error.code() == 422 => match self.read_run(&run.name).await? {
                 Some(found) if is(&found.metadata, &run.uid) && found.data["spec"]["status"] == wfe_tekton::PENDING => {
@@ -127,7 +127,7 @@ impl Performer {
                 return Err(changed_or_call(error, format!("PipelineRun {run}"), "release"));
             }
         };
-        tracing::debug!(run = %run, "released");
+        tracing::debug!(target = %common.shown(), %run, "released");
         Ok(expect_object(Kind::Run, &released))
     }
 
@@ -157,13 +157,13 @@ impl Performer {
     }
 
     /// Deletes a pending or finished run that has not changed: releasing it would change its version.
-    async fn delete(&self, run: &RunId, version: &Version, why: Unneeded) -> Result<Vec<Learned>> {
+    async fn delete(&self, common: &Common, run: &RunId, version: &Version, why: Unneeded) -> Result<Vec<Learned>> {
         let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
             Ok(answer) => {
                 let leaving = answer.left().map(|PartialObject { object, .. }| object);
-                tracing::info!(run = %run, ?why, is_held = leaving.is_some(), "deleted");
+                tracing::info!(target = %common.shown(), %run, ?why, is_held = leaving.is_some(), "deleted");
                 let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
                 let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };
                 let mut learned = match &leaving {
@@ -184,28 +184,28 @@ impl Performer {
 
     /// Asks Tekton to stop a run, and records the reason on the run, so that it is not taken for a person's cancel. The
     /// uid in the patch is its precondition.
-    async fn cancel(&self, run: &RunId, why: CancelReason, now: Time) -> Result<Vec<Learned>> {
+    async fn cancel(&self, common: &Common, run: &RunId, why: CancelReason) -> Result<Vec<Learned>> {
         let said = wfe_tekton::cancel_annotation(why);
         let learned = self
             .stop(
                 run,
                 &json!({
                     wfe_api::labels::ANNOTATION_CANCEL_REASON: said,
-                    wfe_api::labels::ANNOTATION_CANCELLED_AT: now.to_rfc3339_opts(SecondsFormat::Millis, true),
+                    wfe_api::labels::ANNOTATION_CANCELLED_AT: common.now.to_rfc3339_opts(SecondsFormat::Millis, true),
                 }),
                 &json!({"status": wfe_tekton::CANCELLED}),
             )
             .await?;
-        tracing::info!(run = %run, reason = said, "cancelled");
+        tracing::info!(target = %common.shown(), %run, reason = said, "cancelled");
         Ok(learned)
     }
 
     /// Asks Tekton again to stop a run. The count changes the run: an identical patch is no write, and does not reach
     /// Tekton.
-    async fn ask_again(&self, run: &RunId, count: u32) -> Result<Vec<Learned>> {
+    async fn ask_again(&self, common: &Common, run: &RunId, count: u32) -> Result<Vec<Learned>> {
         let asked = json!({wfe_api::labels::ANNOTATION_CANCEL_ASKED: count.to_string()});
         let learned = self.stop(run, &asked, &json!({})).await?;
-        tracing::info!(run = %run, count, "asked again to cancel it");
+        tracing::info!(target = %common.shown(), %run, count, "asked again to cancel it");
         Ok(learned)
     }
 

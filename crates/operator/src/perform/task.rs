@@ -19,7 +19,7 @@ use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::index::{Entry, Key};
 
 use super::children::changed;
-use super::{ChildCreation, Learned, PerformError, Result};
+use super::{ChildCreation, Learned, PerformError, Result, Shown};
 use crate::status::Subject;
 
 /// The tasks of one decision.
@@ -44,6 +44,13 @@ pub struct Common {
     pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,
+}
+
+impl Common {
+    /// Returns the target as log lines show it.
+    pub(super) fn shown(&self) -> Shown<'_> {
+        Shown(self.target.as_ref())
+    }
 }
 
 /// One action, with the records that it needs.

@@ -7,6 +7,7 @@ mod schedule;
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use wfe_core::action::{Ending, Says, Tell};
 use wfe_core::duration;
 use wfe_core::ending::{Skip, Tried};
@@ -154,7 +155,7 @@ impl Told {
 impl Performer {
     /// Announces something that no status records; `attempt` is the present attempt, if it is a later one.
     pub(super) fn tell_people(&self, common: &Common, tell: Tell, attempt: Option<u32>) -> Vec<Learned> {
-        let target = Shown(common.target.as_ref());
+        let target = common.shown();
         match tell {
             Tell::Replay { execution, run, task_run } => {
                 tracing::warn!(wfe = %execution, %target, %run, %task_run, "steps have run again");
@@ -205,14 +206,17 @@ impl Performer {
             },
             Told::Skipped(skip, message) => {
                 self.metrics.skipped(skip);
-                tracing::info!(
-                    wfe = %execution, %target, phase = "Skipped", reason = skip.reason(), "skipped: {message}"
-                );
+                let (phase, reason) = ("Skipped", skip.reason());
+                if let Some(unlogged) = self.skips_logged.may_log(name.as_ref(), Instant::now()) {
+                    tracing::info!(wfe = %execution, %target, phase, reason, unlogged, "skipped: {message}");
+                } else {
+                    tracing::debug!(wfe = %execution, %target, phase, reason, "skipped: {message}");
+                }
                 self.events.announce(Announcement::skipped(execution, skip, message));
             }
             Told::Removed => {
                 self.metrics.expired();
-                tracing::info!(wfe = %execution, "removed, as its time to live is over");
+                tracing::info!(wfe = %execution, %target, "removed, as its time to live is over");
             }
         }
     }
@@ -254,8 +258,12 @@ impl Performer {
                 }
             }
             Says::Waiting { waiting, .. } => {
-                let (reason, message) = (waiting.reason(), waiting.message());
-                tracing::info!(wfe = %execution, %target, phase = "Pending", reason, "waits: {message}");
+                let (phase, reason, message) = ("Pending", waiting.reason(), waiting.message());
+                if waiting.is_trouble() {
+                    tracing::warn!(wfe = %execution, %target, phase, reason, "waits: {message}");
+                } else {
+                    tracing::info!(wfe = %execution, %target, phase, reason, "waits: {message}");
+                }
             }
             Says::Freed => {
                 tracing::info!(wfe = %execution, %target, "drained, the target is free");

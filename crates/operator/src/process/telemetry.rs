@@ -83,7 +83,8 @@ pub fn start(format: LogFormat, filter: &str) -> LogLevel {
             LogLevel(Arc::new(move |filter| handle.reload(filter)))
         }
         LogFormat::Json => {
-            let builder = builder.json().with_filter_reloading();
+            // Tracing calls the module of a line its target, which would hide what a target is here.
+            let builder = builder.json().with_target(false).with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
             LogLevel(Arc::new(move |filter| handle.reload(filter)))

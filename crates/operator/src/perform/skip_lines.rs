@@ -1,0 +1,61 @@
+//! Which skips are logged. A storm skips thousands of executions of one target in a second, and one line of each second
+//! says why; each execution has its own status and event.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wfe_core::target::TargetName;
+
+/// How long one logged skip of a target stands for the others.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The skips that were logged in the last second. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct SkipLines(Arc<Mutex<Window>>);
+
+/// The targets number no more than the skips that are written in a second.
+#[derive(Default)]
+struct Window {
+    began: Option<Instant>,
+    logged: HashSet<TargetName>,
+    unlogged: u64,
+}
+
+impl SkipLines {
+    /// Returns whether a skip on this target is logged, and then how many were not since the last line.
+    pub(super) fn may_log(&self, target: Option<&TargetName>, now: Instant) -> Option<u64> {
+        let Some(target) = target else { return Some(0) };
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
+            window.began = Some(now);
+            window.logged.clear();
+        }
+        if window.logged.insert(target.clone()) {
+            Some(std::mem::take(&mut window.unlogged))
+        } else {
+            window.unlogged = window.unlogged.saturating_add(1);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storm_has_one_line_per_second_and_target() {
+        let (lines, start) = (SkipLines::default(), Instant::now());
+        let [web, api] =
+            ["payment/deployment/web", "payment/deployment/api"].map(|name| TargetName::parse(name).unwrap());
+        let at = |millis| start + Duration::from_millis(millis);
+        assert_eq!(lines.may_log(Some(&web), at(0)), Some(0));
+        assert_eq!(lines.may_log(Some(&web), at(1)), None);
+        assert_eq!(lines.may_log(Some(&web), at(999)), None);
+        assert_eq!(lines.may_log(Some(&api), at(999)), Some(2), "another target has its own line");
+        assert_eq!(lines.may_log(Some(&web), at(1000)), Some(0), "each second has a line");
+        assert_eq!(lines.may_log(None, at(1001)), Some(0), "what locks no target is always logged");
+    }
+}
