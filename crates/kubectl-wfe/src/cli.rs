@@ -7,6 +7,7 @@
 mod checks;
 mod execution;
 mod play;
+mod schedules;
 mod view;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use play::SimulateArgs;
+pub(crate) use schedules::{ScheduleCommand, ScheduleExplainArgs, ScheduleListArgs, ScheduleNextArgs};
 pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
 
 use crate::subject::Subject;
@@ -32,39 +34,6 @@ Examples:
   kubectl wfe explain -f wfe.yaml -o json                    the answer to what is not created yet, for a program
 
 Exit code: 0 it would run now, runs, or has completed; 1 it would not run now, or has ended otherwise; 2 an error.";
-
-const EXPLAIN_SCHEDULE: &str = "\
-Examples:
-  kubectl wfe schedule explain nightly-disk-cleanup
-  kubectl wfe schedule explain -f nightly.yaml     when would it run, were it created now?
-
-Exit code: 0 nothing holds it; 1 something does, or no operator decides on it; 2 an error.";
-
-const LIST_SCHEDULES: &str = "\
-Examples:
-  kubectl wfe schedule list
-  kubectl wfe schedule list --all-namespaces --output json";
-
-const RUN_SCHEDULE: &str = "\
-Example:
-  kubectl wfe schedule run nightly-disk-cleanup --reason 'the disk is nearly full'
-
-Sets spec.hint, in the place of a hint that is there. Exit code: 0 it is asked to run; 1 it would not run, and nothing \
-was written; 2 an error.";
-
-const SUSPEND_SCHEDULE: &str = "\
-Example:
-  kubectl wfe schedule suspend nightly-disk-cleanup
-
-Sets spec.suspend. Exit code: 0 it is suspended; 2 an error.";
-
-const RESUME_SCHEDULE: &str = "\
-Examples:
-  kubectl wfe schedule resume nightly-disk-cleanup                                          what was suspended
-  kubectl wfe schedule resume nightly-disk-cleanup --reason 'the pull secret is renewed'    what a triage has done
-
-Sets spec.suspend to false; and spec.resume where a triage has paused or adjusted the schedule, which takes --reason and \
-the rights of the ClusterRole wfe-clear. Exit code: 0 neither holds it any more; 2 an error.";
 
 const CIRCUITS: &str = "\
 Examples:
@@ -149,27 +118,6 @@ pub(crate) enum Command {
     },
 }
 
-/// The commands for schedules.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ScheduleCommand {
-    /// List schedules, one per line: when each runs next and why, and what holds it.
-    #[command(after_help = LIST_SCHEDULES)]
-    List(ScheduleListArgs),
-    /// Explain when a schedule runs next, which times were compared, and what holds it. Writes nothing.
-    #[command(after_help = EXPLAIN_SCHEDULE)]
-    Explain(Box<ScheduleExplainArgs>),
-    /// Ask for a run now. It is a hint, and lifts nothing that holds the schedule.
-    #[command(after_help = RUN_SCHEDULE)]
-    Run(ScheduleRunArgs),
-    /// Start nothing new until the schedule is resumed. A run that has begun goes on.
-    #[command(after_help = SUSPEND_SCHEDULE)]
-    Suspend(ScheduleNameArgs),
-    /// Resume a schedule: lift a suspension, and the pause or the values of a triage. The plan begins anew, and slots
-    /// in between are lost.
-    #[command(after_help = RESUME_SCHEDULE)]
-    Resume(ScheduleResumeArgs),
-}
-
 /// The flags of `circuits`.
 #[derive(Debug, Args)]
 pub(crate) struct CircuitsArgs {
@@ -180,70 +128,6 @@ pub(crate) struct CircuitsArgs {
     /// The operator and its settings.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
-}
-
-/// The flags of `schedule list`.
-#[derive(Debug, Args)]
-pub(crate) struct ScheduleListArgs {
-    /// List the schedules of all namespaces.
-    #[arg(short = 'A', long)]
-    pub(crate) all_namespaces: bool,
-
-    /// The output format. Default: text for people.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
-}
-
-/// The flags of `schedule explain`.
-#[derive(Debug, Args)]
-pub(crate) struct ScheduleExplainArgs {
-    /// The name of a WorkflowSchedule.
-    #[arg(value_name = "NAME", required_unless_present = "file", conflicts_with = "file")]
-    pub(crate) name: Option<String>,
-
-    /// A file with a WorkflowSchedule (YAML or JSON), or - for standard input. The schedule does not have to exist.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-
-    /// The output format. Default: text for people.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
-
-    /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
-    pub(crate) view: ViewArgs,
-}
-
-/// The flags of `schedule run`.
-#[derive(Debug, Args)]
-pub(crate) struct ScheduleRunArgs {
-    /// The name of the WorkflowSchedule.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    /// The reason. It is kept in the hint.
-    #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_wish)]
-    pub(crate) reason: String,
-}
-
-/// The flags of `schedule resume`.
-#[derive(Debug, Args)]
-pub(crate) struct ScheduleResumeArgs {
-    /// The name of the WorkflowSchedule.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    /// The reason. It is required if a triage has paused or adjusted the schedule, and is kept there with your name.
-    #[arg(long, value_name = "TEXT", value_parser = parse_resume)]
-    pub(crate) reason: Option<String>,
-}
-
-/// The schedule.
-#[derive(Debug, Args)]
-pub(crate) struct ScheduleNameArgs {
-    /// The name of the WorkflowSchedule.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
 }
 
 /// The flags that are kubectl's own.
@@ -294,6 +178,19 @@ pub(crate) struct ExplainArgs {
     pub(crate) view: ViewArgs,
 }
 
+/// The output formats of lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// A table with more columns.
+    Wide,
+    /// A line for each object, for other commands: its kind and its name.
+    Name,
+    /// One JSON object.
+    Json,
+    /// The same in YAML.
+    Yaml,
+}
+
 /// The output formats for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -329,16 +226,6 @@ pub(crate) struct ClearArgs {
 /// Checks a reason like the API server, before anything is shown and asked.
 fn parse_reason(text: &str) -> Result<String, String> {
     parse_why(text, wfe_api::limits::CLEARANCE_REASON, "the target is in order again")
-}
-
-/// Checks the reason of a requested run, like [`parse_reason`].
-fn parse_wish(text: &str) -> Result<String, String> {
-    parse_why(text, wfe_api::limits::HINT_REASON, "it is to run now")
-}
-
-/// Checks the reason of a resume, like [`parse_reason`].
-fn parse_resume(text: &str) -> Result<String, String> {
-    parse_why(text, wfe_api::limits::RESUME_REASON, "it may go on")
 }
 
 fn parse_why(text: &str, limit: u32, what: &str) -> Result<String, String> {

@@ -10,13 +10,16 @@ use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::ExecutionState;
 
-use crate::cli::{ClusterArgs, Format, ListArgs};
+use crate::cli::{ClusterArgs, ListArgs, ListFormat};
 use crate::moment::since;
 use crate::object::text;
 use crate::output::output;
 use crate::recorded::Recorded;
-use crate::table::table;
+use crate::table::{names, table};
 use crate::view::{Lookout, Seen};
+
+/// The kind of the answer for programs.
+const KIND: &str = "ExecutionList";
 
 /// An execution.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -31,7 +34,17 @@ struct Row {
     blocks: bool,
     target: String,
     age: String,
+    workflow: String,
+    /// How long it ran.
+    duration: Option<String>,
+    /// The name of its latest run.
+    pipeline_run: Option<String>,
 }
+
+/// The headings of the table. Only `-o wide` shows the last three columns.
+const COLUMNS: [&str; 10] =
+    ["NAMESPACE", "NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE", "WORKFLOW", "DURATION", "PIPELINERUN"];
+const NARROW: usize = 7;
 
 /// Runs the command. Yes, except with `--needs-person` if an execution blocks its target.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
@@ -39,19 +52,34 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
     let seen = lookout.look(None).await?;
     let namespace = (!args.all_namespaces).then_some(&*lookout.namespace);
     let rows = rows(&seen, namespace, &args);
-    if args.output == Some(Format::Json) {
-        output().json("ExecutionList", &json!({"items": rows}))?;
-    } else if rows.is_empty() {
-        let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
-        writeln!(output(), "There is no such WorkflowExecution{place}.")?;
-    } else {
-        let cells = rows.iter().map(|row| {
-            let blocks = if row.blocks { "True" } else { "" };
-            [&row.namespace, &row.name, &row.phase, &row.why, blocks, &row.target, &row.age].map(ToString::to_string)
-        });
-        write!(output(), "{}", table(["NAMESPACE", "NAME", "PHASE", "WHY", "BLOCKS", "TARGET", "AGE"], cells))?;
+    let mut out = output();
+    let items = json!({"items": rows});
+    match args.output {
+        Some(ListFormat::Json) => out.json(KIND, &items)?,
+        Some(ListFormat::Yaml) => out.yaml(KIND, &items)?,
+        Some(ListFormat::Name) => write!(out, "{}", names("workflowexecution", rows.iter().map(|row| &*row.name)))?,
+        None | Some(ListFormat::Wide) if rows.is_empty() => {
+            let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+            writeln!(out, "There is no such WorkflowExecution{place}.")?;
+        }
+        None => write!(out, "{}", table_of::<NARROW>(&rows))?,
+        Some(ListFormat::Wide) => write!(out, "{}", table_of::<{ COLUMNS.len() }>(&rows))?,
     }
     Ok(!args.only.needs_person || rows.is_empty())
+}
+
+/// Renders the first columns.
+fn table_of<const N: usize>(rows: &[Row]) -> String {
+    let cells = rows.iter().map(|row| {
+        let blocks = if row.blocks { "True" } else { "" };
+        let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+        let cells = [&*row.namespace, &row.name, &row.phase, &row.why, blocks, &row.target, &row.age, &row.workflow];
+        let mut cells =
+            cells.map(str::to_owned).into_iter().chain([optional(&row.duration), optional(&row.pipeline_run)]);
+        std::array::from_fn(|_| cells.next().unwrap_or_default())
+    });
+    let mut headings = COLUMNS.into_iter();
+    table(std::array::from_fn::<_, N, _>(|_| headings.next().unwrap_or_default()), cells)
 }
 
 fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
@@ -77,6 +105,9 @@ fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
                 blocks,
                 target: record.target.as_ref().map_or(target, |target| target.as_str()).to_owned(),
                 age: since(execution.created, seen.now),
+                workflow: execution.workflow_id.to_string(),
+                duration: text(object, "/status/duration").map(str::to_owned),
+                pipeline_run: text(object, "/status/pipelineRunRef/name").map(str::to_owned),
             };
             rows.push((execution.created, row));
         }
@@ -94,4 +125,35 @@ fn why(object: &DynamicObject, now: Time) -> String {
     summary
         .or_else(|| text(object, "/status/phase").is_none_or(|phase| phase == "Pending").then(recorded)?)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_narrow_or_wide_or_names_alone() {
+        let row = Row {
+            namespace: "ops".to_owned(),
+            name: "a".to_owned(),
+            phase: "Completed".to_owned(),
+            why: "took 2s".to_owned(),
+            blocks: false,
+            target: "node/n".to_owned(),
+            age: "3m".to_owned(),
+            workflow: "drain".to_owned(),
+            duration: Some("2s".to_owned()),
+            pipeline_run: None,
+        };
+        assert_eq!(
+            table_of::<NARROW>(std::slice::from_ref(&row)),
+            "NAMESPACE  NAME  PHASE      WHY      BLOCKS  TARGET  AGE\n\
+             ops        a     Completed  took 2s          node/n  3m\n"
+        );
+        assert_eq!(
+            table_of::<{ COLUMNS.len() }>(std::slice::from_ref(&row)),
+            "NAMESPACE  NAME  PHASE      WHY      BLOCKS  TARGET  AGE  WORKFLOW  DURATION  PIPELINERUN\n\
+             ops        a     Completed  took 2s          node/n  3m   drain     2s\n"
+        );
+    }
 }

@@ -4,7 +4,7 @@
 //! ours. Everything that is written is filtered again here.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Stdout, Write, stderr, stdout};
+use std::io::{self, ErrorKind, IsTerminal, Stdout, Write, stderr, stdout};
 
 use serde::Serialize;
 use terminal_size::Width;
@@ -51,6 +51,14 @@ impl Output {
     pub(crate) fn json(&mut self, kind: &'static str, answer: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(&Document { api_version: API_VERSION, kind, answer })? + "\n";
         Ok(self.hand_over(&printable::json(&text))?)
+    }
+
+    /// Writes the same in YAML.
+    pub(crate) fn yaml(&mut self, kind: &'static str, answer: &impl Serialize) -> anyhow::Result<()> {
+        // The detour keeps both formats alike: what JSON leaves out, YAML leaves out too.
+        let document = serde_json::to_value(Document { api_version: API_VERSION, kind, answer })?;
+        let text = serde_saphyr::to_string(&document)?;
+        Ok(self.hand_over(&printable::lines(&text))?)
     }
 
     /// Writes and flushes: a question follows on the same line. An output that was closed, as by `head` when it has

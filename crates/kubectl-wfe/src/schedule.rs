@@ -2,7 +2,9 @@
 
 mod explain;
 mod list;
+mod next;
 mod resume;
+mod slots;
 mod steer;
 
 use anyhow::{Context, Result, bail};
@@ -22,6 +24,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Resu
     match command {
         ScheduleCommand::List(args) => list::run(cluster, &args).await,
         ScheduleCommand::Explain(args) => explain::run(cluster, &args).await,
+        ScheduleCommand::Next(args) => next::run(cluster, &args).await,
         ScheduleCommand::Run(args) => steer::run(cluster, &args.name, &args.reason).await,
         ScheduleCommand::Suspend(args) => steer::suspend(cluster, &args.name).await,
         ScheduleCommand::Resume(args) => resume::run(cluster, &args.name, args.reason.as_deref()).await,

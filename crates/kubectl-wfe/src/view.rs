@@ -101,6 +101,11 @@ impl Lookout {
         self.see(schedules, added).await
     }
 
+    /// Lists the same, and fails if schedules cannot be listed.
+    pub(crate) async fn look_with_schedules(&self) -> Result<Seen> {
+        self.see(Some(self.list(Kind::Schedule).await?), None).await
+    }
+
     /// Lists the same for one schedule: a new one, which replaces an existing one of the same name, or one by name. If
     /// the other schedules cannot be listed, `unread` tells so, and what is assumed.
     pub(crate) async fn look_at_schedules(&self, asked: &AskedSchedule) -> Result<Seen> {

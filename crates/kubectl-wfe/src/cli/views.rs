@@ -3,7 +3,7 @@
 use clap::Args;
 use wfe_core::target::TargetName;
 
-use super::{Format, ViewArgs};
+use super::{Format, ListFormat, ViewArgs};
 use crate::subject::Subject;
 
 pub(super) const STATUS: &str = "\
@@ -19,6 +19,7 @@ pub(super) const LIST: &str = "\
 Examples:
   kubectl wfe list --all-namespaces --needs-person    the executions that block a target
   kubectl wfe list --running                          what runs in this namespace
+  kubectl wfe list --waiting -o name | xargs -n 1 kubectl wfe cancel --yes --reason 'not needed'
 
 Exit code: 0; with --needs-person 1 if there is one; 2 an error.";
 
@@ -55,9 +56,9 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) only: OnlyArgs,
 
-    /// The format of the answer. Default: text for people.
+    /// The format of the answer. Default: a table for people.
     #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
+    pub(crate) output: Option<ListFormat>,
 
     /// How to look.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]

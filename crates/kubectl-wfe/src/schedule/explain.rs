@@ -12,13 +12,13 @@ use serde_json::Value;
 use wfe_core::action::{Action, ScheduleJudgement};
 use wfe_core::decide::decide;
 use wfe_core::policy::Policy;
-use wfe_core::schedule::plan::phase_after;
-use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
+use wfe_core::schedule::{Held, HeldBy, Outcome, Planned, Ready, Schedule};
 use wfe_core::target::Target;
 use wfe_core::{Time, duration};
 
 use self::triage::{Adjusted, TriageSaid};
 use super::no_such;
+use super::slots::{slots, zone};
 use crate::cli::{ClusterArgs, Format, ScheduleExplainArgs};
 use crate::file;
 use crate::installation::{Installation, Leader};
@@ -141,7 +141,7 @@ fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<
 }
 
 /// Decides as the operator would. To start a new plan, the operator writes it and decides again; so does this.
-fn foretell(
+pub(super) fn foretell(
     target: &Target,
     uid: &wfe_core::name::Uid,
     policy: &Policy,
@@ -186,12 +186,11 @@ impl Report {
         now: Time,
     ) -> Self {
         let last = schedule.status.last_run.as_ref();
-        let zone = |time: Time| match schedule.plan.as_ref().ok().map(|plan| &plan.every) {
-            Some(Every::Cron(cron)) => Some(cron.in_zone(time)),
-            _ => None,
+        let slot = |planned: Planned| Slot {
+            utc: shown(planned.at),
+            zone: zone(schedule, planned.at),
+            why: planned.why.as_str(),
         };
-        let slot =
-            |planned: Planned| Slot { utc: shown(planned.at), zone: zone(planned.at), why: planned.why.as_str() };
         let operator = match &installation.leader {
             Leader::Is(name) => format!("{name} leads"),
             Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
@@ -217,7 +216,7 @@ impl Report {
             adjusted: Adjusted::of(schedule),
             conditions: conditions(schedule),
             rows: judgement.asked.iter().map(|(row, says)| Row { row, says: says.to_string() }).collect(),
-            slots: slots(schedule, now).into_iter().map(slot).collect(),
+            slots: slots(schedule, now).take(SLOTS).map(slot).collect(),
             policy: installation.policy_of.clone(),
             operator,
             policies: installation.policies.clone(),
@@ -301,38 +300,6 @@ fn conditions(schedule: &Schedule) -> Vec<Condition> {
         Held::By { reason, message } => Some(said("Held", true, reason.as_str(), Some(message))),
     };
     ready.into_iter().chain(held).collect()
-}
-
-/// Predicts the next slots. The first is the planned one; each further slot follows a successful run.
-fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
-    let mut schedule = schedule.clone();
-    let mut now = now;
-    let mut slots = Vec::new();
-    while slots.len() < SLOTS
-        && let Some(next) = schedule.next_run(now)
-        // A slot that is too late does not run; the next one does.
-        && let Some(planned) = next.late.unwrap_or(Some(next.planned))
-    {
-        slots.push(planned);
-        let slot = planned.at;
-        let past = schedule.past(now);
-        let phase = schedule.plan_by(&schedule.status).and_then(|plan| phase_after(&plan, past, slot));
-        schedule.status.phase = phase;
-        now = now.max(slot);
-        schedule.status.planned_from.get_or_insert(now);
-        schedule.status.failure_count = 0;
-        schedule.status.last_run = Some(LastRun {
-            again: false,
-            slot,
-            started_at: Some(slot),
-            ended_at: Some(slot),
-            outcome: Some(Outcome::Completed),
-            reason: None,
-            fingerprint: None,
-            message: None,
-        });
-    }
-    slots
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
 
 use super::{held, said};
-use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
+use crate::cli::{ClusterArgs, ListFormat, ScheduleListArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::object::condition;
 use crate::output::output;
-use crate::table::table as render;
+use crate::table::{names, table as render};
 
-/// The columns: heading and path.
-const COLUMNS: [(&str, &str); 10] = [
+/// The columns: heading and path. Only `-o wide` shows the last two.
+const COLUMNS: [(&str, &str); 12] = [
     ("NAMESPACE", "/metadata/namespace"),
     ("NAME", "/metadata/name"),
     ("EVERY", "/spec/interval"),
@@ -27,7 +27,12 @@ const COLUMNS: [(&str, &str); 10] = [
     ("WHY", "/status/nextRunReason"),
     ("HELD", ""),
     ("TRIAGE", "/status/triage/state"),
+    ("TARGET", "/spec/template/spec/targetResource"),
+    ("WORKFLOW", "/spec/template/spec/workflowRef/workflowId"),
 ];
+const NARROW: usize = 10;
+/// The kind of the answer for programs.
+const KIND: &str = "ScheduleList";
 
 /// Lists them. Always yes.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Result<bool> {
@@ -35,17 +40,20 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
     let within_namespace = (!args.all_namespaces).then_some(&*namespace);
     let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
     let mut out = output();
-    if args.output == Some(Format::Json) {
-        let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
-        out.json("ScheduleList", &json!({"items": rows}))?;
-    } else if found.is_empty() {
-        writeln!(
-            out,
-            "There is no WorkflowSchedule{}.",
-            within_namespace.map(|it| format!(" in {it}")).unwrap_or_default()
-        )?;
-    } else {
-        write!(out, "{}", table(&found))?;
+    let items = || json!({"items": found.iter().map(row).collect::<Vec<_>>()});
+    match args.output {
+        Some(ListFormat::Json) => out.json(KIND, &items())?,
+        Some(ListFormat::Yaml) => out.yaml(KIND, &items())?,
+        Some(ListFormat::Name) => {
+            let found = found.iter().filter_map(|it| it.metadata.name.as_deref());
+            write!(out, "{}", names("workflowschedule", found))?;
+        }
+        None | Some(ListFormat::Wide) if found.is_empty() => {
+            let place = within_namespace.map(|it| format!(" in {it}")).unwrap_or_default();
+            writeln!(out, "There is no WorkflowSchedule{place}.")?;
+        }
+        None => write!(out, "{}", table::<NARROW>(&found))?,
+        Some(ListFormat::Wide) => write!(out, "{}", table::<{ COLUMNS.len() }>(&found))?,
     }
     Ok(true)
 }
@@ -91,23 +99,26 @@ fn would_be_held(schedule: &DynamicObject) -> Option<String> {
     Some(format!("would be: {reason}"))
 }
 
-fn table(schedules: &[DynamicObject]) -> String {
+/// Renders the first columns.
+fn table<const N: usize>(schedules: &[DynamicObject]) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
+    let heading = |place: usize| COLUMNS.get(place).map_or("", |(name, _)| *name);
     let rows = schedules.iter().map(|schedule| {
         let row = row(schedule);
-        COLUMNS.map(|(name, _)| {
-            let cell = text(&row[&name.to_ascii_lowercase()]);
+        std::array::from_fn(|place| {
+            let name = heading(place);
+            let cell = row.get(&name.to_ascii_lowercase()).map(text).unwrap_or_default();
             match row.get("zone").filter(|_| name == "CRON") {
                 Some(zone) => format!("{cell} {}", text(zone)),
                 None => cell,
             }
         })
     });
-    render(COLUMNS.map(|(name, _)| name), rows)
+    render(std::array::from_fn::<_, N, _>(heading), rows)
 }
 
 #[cfg(test)]
@@ -119,7 +130,10 @@ mod tests {
         let schedules: Vec<DynamicObject> = serde_json::from_value(json!([
             {
                 "metadata": {"namespace": "ops", "name": "nightly"},
-                "spec": {"cron": "0 2 * * *", "timeZone": "Europe/Berlin"},
+                "spec": {
+                    "cron": "0 2 * * *", "timeZone": "Europe/Berlin",
+                    "template": {"spec": {"targetResource": "node/n", "workflowRef": {"workflowId": "drain"}}},
+                },
                 "status": {
                     "failureCount": 2, "lastRun": {"outcome": "Failed"},
                     "conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}],
@@ -138,10 +152,17 @@ mod tests {
             },
         ]))
         .unwrap();
-        let shown = table(&schedules);
-        let cells: Vec<Vec<&str>> =
-            shown.lines().map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect()).collect();
-        assert_eq!(cells[0], COLUMNS.map(|(name, _)| name));
+        let shown = table::<NARROW>(&schedules);
+        let cells = |shown: &str| -> Vec<Vec<String>> {
+            let cells =
+                |line: &str| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
+            shown.lines().map(cells).collect()
+        };
+        let wide = cells(&table::<{ COLUMNS.len() }>(&schedules));
+        assert_eq!(wide[0], COLUMNS.map(|(name, _)| name));
+        assert_eq!(wide[1][7..], ["node/n", "drain"]);
+        let cells = cells(&shown);
+        assert_eq!(cells[0], COLUMNS.map(|(name, _)| name)[..NARROW]);
         assert_eq!(cells[1], ["ops", "nightly", "0 2 * * * Europe/Berlin", "2", "Failed", "Suspended", "Filed"]);
         let second = ["ops", "b", "5m", "2026-01-02T03:04:05Z", "Interval\\u{1b}[2J", "would be: ExhaustedRetries"];
         assert_eq!(cells[2], second);
