@@ -7,6 +7,7 @@
 mod checks;
 mod execution;
 mod play;
+mod run;
 mod schedules;
 mod view;
 
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use play::SimulateArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use schedules::{ScheduleCommand, ScheduleExplainArgs, ScheduleListArgs, ScheduleNextArgs};
 pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
 
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     /// Explain whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
     #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),
+    /// Run a workflow on a target: say what would happen, create a WorkflowExecution, and wait for its end if asked to.
+    // Its own flag --version takes the place of the one of each command.
+    #[command(after_help = run::RUN, disable_version_flag = true)]
+    Run(Box<RunArgs>),
     /// Clear a target: lift the block that a failure left on it, in your own name.
     #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),

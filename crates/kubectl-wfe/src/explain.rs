@@ -36,9 +36,18 @@ pub(crate) async fn report(
         (None, Some(Subject::Target(target))) => Some(lookout.hypothetical(target, args.workflow.as_deref())?),
         _ => None,
     };
-    match not_seen(lookout, added.as_ref(), args).await? {
+    answer(lookout, added.as_ref(), args).await
+}
+
+/// Reports on the subject of the flags, or on an execution that does not exist.
+pub(crate) async fn answer(
+    lookout: &Lookout,
+    added: Option<&DynamicObject>,
+    args: &ExplainArgs,
+) -> Result<(Report, Option<Seen>)> {
+    match not_seen(lookout, added, args).await? {
         Some(report) => Ok((report, None)),
-        None => foretell(lookout, added.as_ref(), args).await,
+        None => foretell(lookout, added, args).await,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The binary `kubectl-wfe`, which kubectl finds as `kubectl wfe`: it shows a person why a target does or does not run
 //! a workflow, and clears the target. It uses the operator's own code to read and decide, and has no rule of its own.
 //!
-//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 failed. Each command defines yes. `wait` and `watch` have a
-//! code for each outcome.
+//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 failed. Each command defines yes. `wait`, `watch` and
+//! `run --wait` have a code for each outcome.
 
 mod ask;
 mod cancel;
@@ -29,6 +29,7 @@ mod policies;
 mod recorded;
 mod report;
 mod retries;
+mod run;
 mod schedule;
 mod simulate;
 mod status;
@@ -62,6 +63,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         let is_yes = match cli.command {
             Command::Wait(args) => return wait::run(&cli.cluster, &args).await,
             Command::Watch(args) => return wait::watch(&cli.cluster, &args).await,
+            Command::Run(args) => return Box::pin(run::run(&cli.cluster, *args)).await,
             Command::Status(args) => status::run(&cli.cluster, *args).await,
             Command::List(args) => list::run(&cli.cluster, *args).await,
             Command::History(args) => history::run(&cli.cluster, *args).await,

@@ -359,6 +359,11 @@ impl Report {
         self.unserved = why;
     }
 
+    /// Returns whether a new execution would end without a run, or its target does not exist.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.unserved.is_some() || matches!(self.verdict, Word::Skip | Word::Fail)
+    }
+
     /// Returns whether it runs, would run, or has completed.
     pub(crate) fn is_yes(&self) -> bool {
         self.unserved.is_none() && self.verdict == Word::Run

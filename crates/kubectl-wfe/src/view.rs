@@ -89,6 +89,11 @@ impl Lookout {
         Ok(Self { namespace: connection.namespace.clone(), installation, connection })
     }
 
+    /// Returns the connection to the cluster.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Returns the executions of one namespace.
     pub(crate) fn executions_in(&self, namespace: &str) -> Api<PartialObject> {
         objects(&self.connection.client, Kind::Execution, Some(namespace))

@@ -44,13 +44,18 @@ struct Change {
 
 /// Waits, and returns the exit code.
 pub(crate) async fn run(cluster: &ClusterArgs, args: &WaitArgs) -> Result<u8> {
-    follow(cluster, args, |_, _, _| Ok(())).await
+    follow(&Connection::open(cluster).await?, args, |_, _, _| Ok(())).await
 }
 
 /// Waits and shows each change, and returns the exit code.
 pub(crate) async fn watch(cluster: &ClusterArgs, args: &WaitArgs) -> Result<u8> {
+    watch_on(&Connection::open(cluster).await?, args).await
+}
+
+/// Does the same on a connection that is open.
+pub(crate) async fn watch_on(connection: &Connection, args: &WaitArgs) -> Result<u8> {
     let mut known: Vec<Change> = Vec::new();
-    follow(cluster, args, |object, now, format| {
+    follow(connection, args, |object, now, format| {
         let all = changes(object, now);
         for change in all.iter().filter(|it| !known.iter().any(|old| (old.what, &old.detail) == (it.what, &it.detail)))
         {
@@ -67,13 +72,12 @@ pub(crate) async fn watch(cluster: &ClusterArgs, args: &WaitArgs) -> Result<u8> 
 
 /// Shows each version of the execution until it has ended, or the time is over.
 async fn follow(
-    cluster: &ClusterArgs,
+    connection: &Connection,
     args: &WaitArgs,
     mut show: impl FnMut(&DynamicObject, Time, Option<Format>) -> Result<()>,
 ) -> Result<u8> {
     let deadline = Instant::now() + args.timeout;
-    let connection = Connection::open(cluster).await?;
-    let mut following = Following::begin(&connection, &args.name).await?;
+    let mut following = Following::begin(connection, &args.name).await?;
     let end = loop {
         show(following.seen(), connection.now(), args.output)?;
         match End::of(following.seen()) {

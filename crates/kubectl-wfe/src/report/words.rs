@@ -60,6 +60,15 @@ impl fmt::Display for Report {
 pub(crate) struct Brief<'a>(&'a Report);
 
 impl Report {
+    /// Shows the answer about a new execution, in one line.
+    pub(crate) fn told_of_new(&self) -> String {
+        let (target, outlook) = (line(&self.target), self.outlook());
+        match &self.unserved {
+            Some(why) => format!("{target}: {}\n", line(why)),
+            None => format!("a new execution on {target}: {outlook}\n"),
+        }
+    }
+
     /// Shows the answer alone.
     pub(crate) fn brief(&self) -> Brief<'_> {
         Brief(self)

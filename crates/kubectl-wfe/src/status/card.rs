@@ -113,6 +113,7 @@ impl Card {
                 }
                 let now = format!("kubectl wfe status {target}");
                 card.commands.push((now, "how the target stands now"));
+                card.commands.push((format!("kubectl wfe run --like {here}"), "once more"));
             }
         }
         Some(card)
