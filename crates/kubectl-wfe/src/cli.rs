@@ -6,6 +6,7 @@
 
 mod checks;
 mod execution;
+mod pause;
 mod play;
 mod run;
 mod schedules;
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
+pub(crate) use pause::{PauseArgs, ResumeArgs};
 pub(crate) use play::SimulateArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use schedules::{ScheduleCommand, ScheduleExplainArgs, ScheduleListArgs, ScheduleNextArgs};
@@ -116,6 +118,12 @@ pub(crate) enum Command {
     /// Play a scenario in virtual time with the operator's own decisions. Contacts no cluster.
     #[command(after_help = play::SIMULATE)]
     Simulate(SimulateArgs),
+    /// Pause a namespace: no execution starts in it, and none on a target in it. Running executions continue.
+    #[command(after_help = pause::PAUSE)]
+    Pause(PauseArgs),
+    /// End the pause of a namespace.
+    #[command(after_help = pause::RESUME)]
+    Resume(ResumeArgs),
     /// Show WorkflowSchedules, explain when they run next and why, and control them.
     Schedule {
         /// The command to run.

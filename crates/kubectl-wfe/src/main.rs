@@ -25,6 +25,7 @@ mod moment;
 mod nearest;
 mod object;
 mod output;
+mod pause;
 mod policies;
 mod recorded;
 mod report;
@@ -77,6 +78,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Doctor(args) => doctor::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
             Command::Simulate(args) => simulate::run(&args),
+            Command::Pause(args) => pause::pause(&cli.cluster, &args).await,
+            Command::Resume(args) => pause::resume(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }?;
         Ok(u8::from(!is_yes))
