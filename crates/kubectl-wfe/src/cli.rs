@@ -5,6 +5,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod checks;
+mod completion;
 mod execution;
 mod pause;
 mod play;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
+pub(crate) use completion::{CompletionArgs, Shell};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use pause::{PauseArgs, ResumeArgs};
 pub(crate) use play::SimulateArgs;
@@ -130,6 +132,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ScheduleCommand,
     },
+    /// Write the script that completes commands, flags and names.
+    #[command(after_help = completion::COMPLETION)]
+    Completion(CompletionArgs),
 }
 
 /// The flags of `circuits`.

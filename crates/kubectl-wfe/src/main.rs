@@ -9,6 +9,7 @@ mod cancel;
 mod circuits;
 mod clear;
 mod cli;
+mod complete;
 mod config;
 mod connection;
 mod doctor;
@@ -49,7 +50,12 @@ use cli::{Cli, Command};
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    // The command line has no such command, so that no shell offers it.
+    let done = match complete::asked(std::env::args_os()) {
+        Some(words) => complete::answer(&words),
+        None => run(Cli::parse()),
+    };
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             output::complain(&error);
@@ -81,6 +87,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Pause(args) => pause::pause(&cli.cluster, &args).await,
             Command::Resume(args) => pause::resume(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
+            Command::Completion(args) => complete::run(&args),
         }?;
         Ok(u8::from(!is_yes))
     })

@@ -28,6 +28,9 @@ struct Document<'a, T> {
 /// The narrowest terminal on which lines are broken, in columns: below it, every way to show them is bad.
 const NARROWEST: usize = 40;
 
+/// A word that may be completed, and what helps to choose it.
+pub(crate) type Candidate = (String, String);
+
 /// Standard output. `write!` and `writeln!` write to it.
 pub(crate) struct Output(Stdout);
 
@@ -59,6 +62,20 @@ impl Output {
         let document = serde_json::to_value(Document { api_version: API_VERSION, kind, answer })?;
         let text = serde_saphyr::to_string(&document)?;
         Ok(self.hand_over(&printable::lines(&text))?)
+    }
+
+    /// Writes a script of ours for a shell. It has no text of other users.
+    pub(crate) fn script(&mut self, text: &str) -> io::Result<()> {
+        self.hand_over(text)
+    }
+
+    /// Answers kubectl: a candidate for each line, and a directive for the shell.
+    pub(crate) fn candidates(&mut self, all: impl Iterator<Item = Candidate>, directive: u8) -> io::Result<()> {
+        let told = |(word, what): Candidate| match &*line(&what) {
+            "" => format!("{}\n", line(&word)),
+            what => format!("{}\t{what}\n", line(&word)),
+        };
+        self.hand_over(&format!("{}:{directive}\n", all.map(told).collect::<String>()))
     }
 
     /// Writes and flushes: a question follows on the same line. An output that was closed, as by `head` when it has
