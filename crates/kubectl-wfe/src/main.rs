@@ -26,6 +26,7 @@ mod moment;
 mod nearest;
 mod object;
 mod output;
+mod paint;
 mod pause;
 mod policies;
 mod recorded;

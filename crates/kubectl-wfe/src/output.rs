@@ -10,6 +10,8 @@ use serde::Serialize;
 use terminal_size::Width;
 use wfe_view::printable;
 
+use crate::paint::painted;
+
 pub(crate) use wfe_view::printable::line;
 
 /// The version of the answers for programs. Keys are only added to it.
@@ -44,10 +46,11 @@ impl Output {
     pub(crate) fn write_fmt(&mut self, said: fmt::Arguments<'_>) -> io::Result<()> {
         let said = said.to_string();
         let text = printable::lines(&said);
-        match terminal_size::terminal_size_of(&self.0) {
-            Some((Width(width), _)) => self.hand_over(&wrapped(&text, width.into())),
-            None => self.hand_over(&text),
-        }
+        let text = match terminal_size::terminal_size_of(&self.0) {
+            Some((Width(width), _)) => wrapped(&text, width.into()).into(),
+            None => text,
+        };
+        self.hand_over(&if has_colours(&self.0) { painted(&text).into() } else { text })
     }
 
     /// Writes an answer for a program, an object of this kind.
@@ -86,6 +89,11 @@ impl Output {
             written => written,
         }
     }
+}
+
+/// Returns whether a terminal shows colours, and the user wants them: `NO_COLOR`, `CLICOLOR` and `TERM` count.
+fn has_colours(stdout: &Stdout) -> bool {
+    stdout.is_terminal() && anstream::AutoStream::choice(stdout) != anstream::ColorChoice::Never
 }
 
 /// Breaks lines at words. What follows is indented as far as the text behind a label, or by two spaces more.
