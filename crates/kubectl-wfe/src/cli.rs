@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs};
+pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs, ReportArgs};
 pub(crate) use completion::{CompletionArgs, Shell};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use pause::{PauseArgs, ResumeArgs};
@@ -114,6 +114,9 @@ pub(crate) enum Command {
     /// Check whether everything that the operator needs is there and in order. Writes nothing.
     #[command(after_help = checks::DOCTOR)]
     Doctor(DoctorArgs),
+    /// Write a report for the maintainers, without values of parameters. Writes nothing to the cluster.
+    #[command(after_help = checks::REPORT)]
+    Report(ReportArgs),
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),

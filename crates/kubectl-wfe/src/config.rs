@@ -53,6 +53,11 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &ConfigArgs) -> Result<bool
     Ok(report.refused.is_empty())
 }
 
+/// Returns the answer for programs.
+pub(crate) fn answer(installation: &Installation) -> Result<serde_json::Value> {
+    Ok(serde_json::to_value(Report::of(&installation.config, installation.policy_of.clone()))?)
+}
+
 impl Report {
     fn of(config: &Config, policy: String) -> Self {
         let row = |it: &Setting| Row { key: it.key, value: cut(&it.value, SHOWN), from: it.origin() };

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use self::check::{Check, Verdict, count, told};
 use self::look::{Cluster, Installed, may_not_create};
-use crate::cli::{ClusterArgs, DoctorArgs, Format};
+use crate::cli::{ClusterArgs, DoctorArgs, Format, OperatorArgs};
 use crate::connection::Connection;
 use crate::moment::span;
 use crate::output::{note, output};
@@ -55,17 +55,29 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &DoctorArgs) -> Result<bool
             _ => break checks,
         }
     };
-    let report = Report {
-        errors: count(&checks, Verdict::Error),
-        warnings: count(&checks, Verdict::Warning),
-        not_seen: count(&checks, Verdict::NotSeen),
-        checks,
-    };
+    let report = Report::of(checks);
     match args.output {
         Some(Format::Json) => output().json("Doctor", &report)?,
         None => write!(output(), "{}", told(&report.checks))?,
     }
     Ok(report.errors == 0)
+}
+
+/// Checks an installation once, and returns the answer for programs.
+pub(crate) async fn answer(connection: &Connection, operator: &OperatorArgs) -> Result<serde_json::Value> {
+    let args = DoctorArgs { pre: false, wait: None, output: None, operator: operator.clone() };
+    Ok(serde_json::to_value(Report::of(look(connection, &args).await?))?)
+}
+
+impl Report {
+    fn of(checks: Vec<Check>) -> Self {
+        Self {
+            errors: count(&checks, Verdict::Error),
+            warnings: count(&checks, Verdict::Warning),
+            not_seen: count(&checks, Verdict::NotSeen),
+            checks,
+        }
+    }
 }
 
 /// Makes all checks once.

@@ -37,6 +37,7 @@ mod schedule;
 mod simulate;
 mod status;
 mod subject;
+mod support;
 mod table;
 mod trace;
 mod view;
@@ -83,6 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Trace(args) => trace::run(&cli.cluster, &args).await,
             Command::Config(args) => config::run(&cli.cluster, &args).await,
             Command::Doctor(args) => doctor::run(&cli.cluster, &args).await,
+            Command::Report(args) => support::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
             Command::Simulate(args) => simulate::run(&args),
             Command::Pause(args) => pause::pause(&cli.cluster, &args).await,

@@ -32,6 +32,20 @@ Examples:
 Marks: x an error, ! a warning. Exit code: 0 no error; 1 an error; 2 a file cannot be read, or the API server does not \
 answer.";
 
+pub(super) const REPORT: &str = "\
+Example:
+  kubectl wfe report > report.yaml
+
+Read it before you send it: names of objects and users, and reasons and messages, are in it. Exit code: 0; 2 an error.";
+
+/// The flags of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The operator.
+    #[command(flatten, next_help_heading = "Which operator")]
+    pub(crate) operator: OperatorArgs,
+}
+
 /// The flags of `config`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
