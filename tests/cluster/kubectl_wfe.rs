@@ -10,6 +10,7 @@ mod in_force;
 mod lint;
 mod one;
 mod rights;
+mod runs;
 mod schedules;
 mod status;
 mod terminal;
