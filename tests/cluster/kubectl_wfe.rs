@@ -12,6 +12,7 @@ mod one;
 mod rights;
 mod runs;
 mod schedules;
+mod six_questions;
 mod status;
 mod terminal;
 

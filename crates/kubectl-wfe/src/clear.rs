@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let candidate = lookout.hypothetical(&args.target, args.workflow.as_deref())?;
-    let mut seen = lookout.look(Some(&candidate)).await?;
+    let mut seen = lookout.look_at(Some(&args.target), Some(&candidate)).await?;
     let record = seen.record(&candidate)?;
     lookout.read_owners(&mut seen, &record).await?;
     let (target, on) = (seen.target_of(&record)?, args.target.as_str());

@@ -144,7 +144,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kubectl-wfe", &mut script);
             let script = String::from_utf8(script).unwrap();
-            assert!(script.contains("kubectl-wfe") && script.contains("--needs-person"), "{shell}");
+            assert!(script.contains("kubectl-wfe") && script.contains("needs-person"), "{shell}");
             assert!(!script.contains("__complete"), "{shell}: a hidden command");
         }
     }

@@ -57,7 +57,14 @@ async fn foretell(
     added: Option<&DynamicObject>,
     args: &ExplainArgs,
 ) -> Result<(Report, Option<Seen>)> {
-    let mut seen = match lookout.look(added).await {
+    let target = match (added, &args.subject) {
+        (None, Some(Subject::Execution(name))) => match lookout.find(name).await {
+            Ok(found) => lookout.installation.record(&found.with_context(|| none_of_that_name(lookout, name))?)?.target,
+            Err(_) => None,
+        },
+        _ => added.map(|added| lookout.installation.record(added)).transpose()?.and_then(|record| record.target),
+    };
+    let mut seen = match lookout.look_at(target.as_ref(), added).await {
         Err(error) if error.is::<Forbidden>() => return Ok((from_status(lookout, args, error).await?, None)),
         seen => seen?,
     };
@@ -100,7 +107,7 @@ async fn not_seen(lookout: &Lookout, added: Option<&DynamicObject>, args: &Expla
     }
     let found = match (added, &args.subject) {
         (None, Some(Subject::Execution(name))) => {
-            Some(lookout.find_unwatched(name).await?.with_context(|| none_of_that_name(lookout, name))?)
+            Some(lookout.find(name).await?.with_context(|| none_of_that_name(lookout, name))?)
         }
         _ => None,
     };

@@ -32,7 +32,7 @@ struct Event {
 /// Runs the command. Always yes.
 pub(crate) async fn run(cluster: &ClusterArgs, args: HistoryArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
-    let seen = lookout.look(None).await?;
+    let seen = lookout.look_at(Some(&args.target), None).await?;
     let is_on = |object: &&DynamicObject| seen.record(object).is_ok_and(|it| it.target.as_ref() == Some(&args.target));
     let events = folded(seen.objects().filter(is_on).flat_map(events).collect());
     if args.output == Some(Format::Json) {

@@ -26,6 +26,7 @@ use crate::cli::{Overrides, ViewArgs};
 use crate::connection::Connection;
 use crate::moment::beside;
 use crate::output::note;
+use crate::policies::Policies;
 
 /// How long a Lease without a duration is valid: the operator's default.
 const LEASE_LASTS: Duration = Duration::from_secs(8);
@@ -57,7 +58,7 @@ pub(crate) struct Installation {
     /// The command that shows its log.
     pub(crate) log: String,
     /// Whether the admission policies protect, for people.
-    pub(crate) policies: String,
+    pub(crate) policies: Policies,
 }
 
 /// The settings of an operator, and the faults of its `ConfigMap`.
@@ -126,7 +127,7 @@ impl Installation {
             execution_namespace: args.operator.execution_namespace.clone().unwrap_or(execution_namespace),
             leader,
             log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator.name),
-            policies: crate::policies::told(client).await?,
+            policies: crate::policies::seen(client).await?,
         })
     }
 
@@ -508,7 +509,7 @@ mod tests {
             execution_namespace: String::new(),
             leader,
             log: String::new(),
-            policies: String::new(),
+            policies: crate::policies::Policies::default(),
         };
         let leads = || Leader::Is("a".to_owned());
         assert_eq!(installation(None, leads()).nobody_decides_in("x"), None);

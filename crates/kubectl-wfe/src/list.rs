@@ -1,6 +1,7 @@
 //! `kubectl wfe list`: executions, a line each, the newest first.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use anyhow::Result;
 use kube::api::DynamicObject;
@@ -49,9 +50,11 @@ const NARROW: usize = 7;
 /// Runs the command. Yes, except with `--needs-person` if an execution blocks its target.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
-    let seen = lookout.look(None).await?;
+    let seen = lookout.look().await?;
     let namespace = (!args.all_namespaces).then_some(&*lookout.namespace);
     let rows = rows(&seen, namespace, &args);
+    // As kubectl does, the namespace of all rows is left out.
+    let first = usize::from(!args.all_namespaces);
     let mut out = output();
     let items = json!({"items": rows});
     match args.output {
@@ -62,24 +65,33 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
             let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
             writeln!(out, "There is no such WorkflowExecution{place}.")?;
         }
-        None => write!(out, "{}", table_of::<NARROW>(&rows))?,
-        Some(ListFormat::Wide) => write!(out, "{}", table_of::<{ COLUMNS.len() }>(&rows))?,
+        None => write!(out, "{}", table_of(&rows, first..NARROW))?,
+        Some(ListFormat::Wide) => write!(out, "{}", table_of(&rows, first..COLUMNS.len()))?,
     }
     Ok(!args.only.needs_person || rows.is_empty())
 }
 
-/// Renders the first columns.
-fn table_of<const N: usize>(rows: &[Row]) -> String {
+/// Renders these columns.
+fn table_of(rows: &[Row], columns: Range<usize>) -> String {
     let cells = rows.iter().map(|row| {
         let blocks = if row.blocks { "True" } else { "" };
-        let optional = |text: &Option<String>| text.clone().unwrap_or_default();
-        let cells = [&*row.namespace, &row.name, &row.phase, &row.why, blocks, &row.target, &row.age, &row.workflow];
-        let mut cells =
-            cells.map(str::to_owned).into_iter().chain([optional(&row.duration), optional(&row.pipeline_run)]);
-        std::array::from_fn(|_| cells.next().unwrap_or_default())
+        let (duration, run) = (row.duration.as_deref().unwrap_or_default(), row.pipeline_run.as_deref());
+        let run = run.unwrap_or_default();
+        let cells: [&str; COLUMNS.len()] = [
+            &row.namespace,
+            &row.name,
+            &row.phase,
+            &row.why,
+            blocks,
+            &row.target,
+            &row.age,
+            &row.workflow,
+            duration,
+            run,
+        ];
+        cells[columns.clone()].iter().map(ToString::to_string).collect::<Vec<_>>()
     });
-    let mut headings = COLUMNS.into_iter();
-    table(std::array::from_fn::<_, N, _>(|_| headings.next().unwrap_or_default()), cells)
+    table(COLUMNS[columns.clone()].iter().copied(), cells)
 }
 
 fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
@@ -146,12 +158,12 @@ mod tests {
             pipeline_run: None,
         };
         assert_eq!(
-            table_of::<NARROW>(std::slice::from_ref(&row)),
-            "NAMESPACE  NAME  PHASE      WHY      BLOCKS  TARGET  AGE\n\
-             ops        a     Completed  took 2s          node/n  3m\n"
+            table_of(std::slice::from_ref(&row), 1..NARROW),
+            "NAME  PHASE      WHY      BLOCKS  TARGET  AGE\n\
+             a     Completed  took 2s          node/n  3m\n"
         );
         assert_eq!(
-            table_of::<{ COLUMNS.len() }>(std::slice::from_ref(&row)),
+            table_of(std::slice::from_ref(&row), 0..COLUMNS.len()),
             "NAMESPACE  NAME  PHASE      WHY      BLOCKS  TARGET  AGE  WORKFLOW  DURATION  PIPELINERUN\n\
              ops        a     Completed  took 2s          node/n  3m   drain     2s\n"
         );

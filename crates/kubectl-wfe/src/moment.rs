@@ -9,9 +9,16 @@ pub(crate) fn shown(time: Time) -> String {
     time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Shows the time between two moments in whole seconds; `0s` if the second is not later.
+/// Shows the time between two moments, `0s` if the second is not later. Ten minutes need no seconds, and a day needs no
+/// minutes.
 pub(crate) fn since(from: Time, now: Time) -> String {
-    span(Duration::from_secs((now - from).to_std().unwrap_or_default().as_secs()))
+    let seconds = (now - from).to_std().unwrap_or_default().as_secs();
+    let unit = match seconds {
+        ..600 => 1,
+        600..86_400 => 60,
+        _ => 3_600,
+    };
+    span(Duration::from_secs(seconds - seconds % unit))
 }
 
 /// Shows a time beside its distance from now: `2026-01-02T03:04:05Z (3m ago)`, `2026-01-02T03:04:05Z (in 5m)`.

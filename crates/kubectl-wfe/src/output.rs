@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, IsTerminal, Stdout, Write, stderr, stdout};
 
 use serde::Serialize;
 use terminal_size::Width;
+use textwrap::{WordSeparator, WordSplitter};
 use wfe_view::printable;
 
 use crate::paint::painted;
@@ -112,7 +113,12 @@ fn wrapped(text: &str, width: usize) -> String {
             continue;
         }
         let further = " ".repeat(indent(body));
-        let options = textwrap::Options::new(width).subsequent_indent(&further).break_words(false);
+        // Names and times have hyphens, and are pasted whole.
+        let options = textwrap::Options::new(width)
+            .subsequent_indent(&further)
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
         broken.push_str(&textwrap::fill(body, options));
         broken.push_str(end);
     }

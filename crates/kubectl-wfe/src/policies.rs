@@ -17,7 +17,7 @@ enum Found {
 }
 
 /// The result of reading all policies.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
     /// How many ship.
     pub(crate) count: usize,
@@ -25,11 +25,6 @@ pub(crate) struct Policies {
     pub(crate) wrong: Vec<String>,
     /// Why it is unknown of some, if it is.
     pub(crate) unknown: Option<&'static str>,
-}
-
-/// Returns whether they protect, or why that is unknown.
-pub(crate) async fn told(client: &Client) -> Result<String> {
-    Ok(seen(client).await?.told())
 }
 
 /// Reads them. The answers of commands do not depend on it, so a failed read is no error.
@@ -87,15 +82,21 @@ fn sum_up(count: usize, found: Vec<Found>) -> Policies {
 }
 
 impl Policies {
-    /// Describes them in one line.
+    /// Describes them in one line: `kubectl wfe doctor` lists all that is wrong.
     pub(crate) fn told(&self) -> String {
         let Self { count, wrong, unknown } = self;
-        match (wrong.is_empty(), unknown) {
-            (true, None) => format!("all {count} are as they ship"),
-            (true, Some(why)) => format!("whether they protect is not known, {why}"),
-            (false, None) => format!("not all protect: {}", wrong.join("; ")),
-            (false, Some(why)) => format!("not all protect: {}; of others it is not known, {why}", wrong.join("; ")),
-        }
+        let Some((first, others)) = wrong.split_first() else {
+            return match unknown {
+                None => format!("all {count} are as they ship"),
+                Some(why) => format!("whether they protect is not known, {why}"),
+            };
+        };
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!("; and {more} more: kubectl wfe doctor"),
+        };
+        let unknown = unknown.map(|why| format!("; of others it is not known, {why}")).unwrap_or_default();
+        format!("not all protect: {first}{more}{unknown}")
     }
 }
 
@@ -108,7 +109,7 @@ mod tests {
         let gone = |name: &str| Found::Wrong(format!("{name}: there is no policy"));
         for (found, said) in [
             (vec![Found::AsItShips], "all 9 are as they ship"),
-            (vec![gone("b"), gone("a")], "not all protect: a: there is no policy; b: there is no policy"),
+            (vec![gone("b"), gone("a")], "not all protect: a: there is no policy; and 1 more: kubectl wfe doctor"),
             (vec![Found::AsItShips, Found::Denied], "whether they protect is not known, as you may not get all"),
             (vec![Found::AsItShips, Found::Unread], "whether they protect is not known, as the API server did not"),
             (

@@ -21,7 +21,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool>
     let StatusArgs { subject, output: format, view } = args;
     let Some(subject) = subject else {
         let lookout = Lookout::open(cluster, &view).await?;
-        let seen = lookout.look(None).await?;
+        let seen = lookout.look().await?;
         let overview = Overview::of(&seen, cluster.namespace.as_deref());
         match format {
             Some(Format::Json) => output().json("Status", &overview)?,

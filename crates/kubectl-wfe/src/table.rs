@@ -6,11 +6,14 @@ use wfe_api::GROUP;
 use crate::output::line;
 
 /// Renders rows below their headings. Each cell stays on one line.
-pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub(crate) fn table(
+    headings: impl IntoIterator<Item = &'static str>,
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = String>>,
+) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(headings);
+    table.load_preset(NOTHING).set_header(headings.into_iter().collect::<Vec<_>>());
     for row in rows {
-        table.add_row(row.map(|cell| line(&cell).into_owned()));
+        table.add_row(row.into_iter().map(|cell| line(&cell).into_owned()).collect::<Vec<_>>());
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));

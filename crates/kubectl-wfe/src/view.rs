@@ -4,14 +4,13 @@
 mod chain;
 mod circuits;
 mod listed;
+mod made_up;
 mod refusal;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
-use chrono::SubsecRound;
 use kube::api::{Api, DynamicObject, ListParams};
-use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
 use wfe_core::decide::decide;
@@ -23,7 +22,7 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{ExecutionRecord, Index, Kind};
+use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
 use wfe_view::observe::observe_owner;
 use wfe_view::partial::PartialObject;
 use wfe_view::read::{is_ours, read};
@@ -43,8 +42,6 @@ use listed::tell_of_triages;
 pub(crate) use refusal::Forbidden;
 use refusal::{refused, said};
 
-/// A workflow that has never run: it stands for all workflows that have not run on a target.
-const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
 /// The uid of an execution that does not exist. No uid of an API server looks like this, and it is ordered after all of
 /// them.
 const NOT_CREATED: &str = "not-created";
@@ -99,16 +96,29 @@ impl Lookout {
         objects(&self.connection.client, Kind::Execution, Some(namespace))
     }
 
-    /// Lists all that the operator would list, and adds an execution if one is given.
-    pub(crate) async fn look(&self, added: Option<&DynamicObject>) -> Result<Seen> {
+    /// Lists all that the operator would list.
+    pub(crate) async fn look(&self) -> Result<Seen> {
         // Executions are decided without schedules.
         let schedules = self.list(Kind::Schedule).await.ok();
-        self.see(schedules, added).await
+        self.see(schedules, None, None).await
+    }
+
+    /// Lists all that the operator would list and that decides about one target, and adds an execution if one is given.
+    pub(crate) async fn look_at(&self, target: Option<&TargetName>, added: Option<&DynamicObject>) -> Result<Seen> {
+        let execution_namespace = &self.installation.execution_namespace;
+        let schedules = self.list(Kind::Schedule).await.ok();
+        // The circuits that hold a schedule depend on the executions of all targets.
+        let has_this_target = |schedule: &DynamicObject| {
+            let delivery = read(Kind::Schedule, schedule.clone(), execution_namespace);
+            matches!(delivery, Some(Delivery::Schedule(record)) if record.target.as_ref() == target)
+        };
+        let alone = target.filter(|_| !schedules.iter().flatten().any(has_this_target));
+        self.see(schedules, alone, added).await
     }
 
     /// Lists the same, and fails if schedules cannot be listed.
     pub(crate) async fn look_with_schedules(&self) -> Result<Seen> {
-        self.see(Some(self.list(Kind::Schedule).await?), None).await
+        self.see(Some(self.list(Kind::Schedule).await?), None, None).await
     }
 
     /// Lists the same for one schedule: a new one, which replaces an existing one of the same name, or one by name. If
@@ -134,12 +144,17 @@ impl Lookout {
             }
             AskedSchedule::Named { .. } => {}
         }
-        Ok(Seen { unread, ..self.see(Some(schedules), None).await? })
+        Ok(Seen { unread, ..self.see(Some(schedules), None, None).await? })
     }
 
-    /// Lists the rest of what the operator would list. Schedules are listed first: otherwise a child that is created
-    /// meanwhile would look as if its schedule were deleted.
-    async fn see(&self, mut schedules: Option<Vec<DynamicObject>>, added: Option<&DynamicObject>) -> Result<Seen> {
+    /// Lists the rest of what the operator would list; of executions those of one target, if one is given. Schedules are
+    /// listed first: otherwise a child that is created meanwhile would look as if its schedule were deleted.
+    async fn see(
+        &self,
+        mut schedules: Option<Vec<DynamicObject>>,
+        target: Option<&TargetName>,
+        added: Option<&DynamicObject>,
+    ) -> Result<Seen> {
         let installation = &self.installation;
         let mut index = Index::new(installation.watch_namespace.clone());
         let mut executions = Vec::new();
@@ -149,6 +164,7 @@ impl Lookout {
             let mut objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
                 (Kind::Schedule, None) => continue,
                 (Kind::Schedule, Some(listed)) => listed,
+                (Kind::Execution, _) => self.list_executions(target).await?,
                 _ => self.list(kind).await?,
             };
             if kind == Kind::Execution {
@@ -188,8 +204,8 @@ impl Lookout {
         Ok(read.map(|PartialObject { object, .. }| object))
     }
 
-    /// Searches an execution in a namespace that the operator does not watch.
-    pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
+    /// Searches an execution by its name, with the right to list alone.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let listed = list(&self.executions_in(&self.namespace), params, |_| true).await;
         let found = listed.map_err(|error| anyhow!("cannot look for {name}: {}", said(&error, Kind::Execution)))?;
@@ -197,10 +213,30 @@ impl Lookout {
     }
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
+        self.list_selected(kind, ListParams::default()).await.map_err(|error| refused(&error, kind))
+    }
+
+    /// Lists the executions that may be on a target, or all: those whose status names it, and those whose status names
+    /// none yet. The latter come first, because an execution gets its target in between and never loses it.
+    async fn list_executions(&self, target: Option<&TargetName>) -> Result<Vec<DynamicObject>> {
+        let Some(target) = target else { return self.list(Kind::Execution).await };
+        let mut found = BTreeMap::new();
+        for named in ["", target.as_str()] {
+            let selection = ListParams::default().fields(&format!("status.target={named}"));
+            match self.list_selected(Kind::Execution, selection).await {
+                Ok(listed) => found.extend(listed.into_iter().map(|object| (object.metadata.uid.clone(), object))),
+                // An older CRD cannot select by the target.
+                Err(CallError::Refused(status)) if status.code == 400 => return self.list(Kind::Execution).await,
+                Err(error) => return Err(refused(&error, Kind::Execution)),
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    async fn list_selected(&self, kind: Kind, selection: ListParams) -> Result<Vec<DynamicObject>, CallError> {
         let watched = self.installation.watch_namespace.as_deref();
         let api = objects(&self.connection.client, kind, place(kind, &self.installation.execution_namespace, watched));
-        let listed = list(&api, ListParams::default(), |object| is_ours(kind, object)).await;
-        listed.map_err(|error| refused(&error, kind))
+        list(&api, selection, |object| is_ours(kind, object)).await
     }
 
     /// Returns what is wrong with the kind of a target, if the cluster does not serve it.
@@ -216,39 +252,6 @@ impl Lookout {
     /// Asks the API server for the name of the caller.
     pub(crate) async fn who_am_i(&self) -> Result<String> {
         self.connection.who_am_i().await
-    }
-
-    /// Makes a new execution on a target.
-    pub(crate) fn hypothetical(&self, target: &TargetName, workflow: Option<&str>) -> Result<DynamicObject> {
-        self.completed(json!({
-            "metadata": {"name": "a-new-execution"},
-            "spec": {
-                "targetResource": target.as_str(),
-                "workflowRef": {
-                    "workflowId": workflow.unwrap_or(NEVER_RAN),
-                    "version": "1",
-                    "containerImage": "registry.invalid/workflow:1",
-                },
-            },
-        }))
-    }
-
-    /// Adds the fields that the API server would set on a new execution.
-    pub(crate) fn completed(&self, mut object: Value) -> Result<DynamicObject> {
-        let name = object.pointer("/metadata/name").or_else(|| object.pointer("/metadata/generateName"));
-        let name = name.and_then(Value::as_str).unwrap_or("unnamed").to_owned();
-        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(&self.namespace);
-        let metadata = json!({
-            "name": name,
-            "namespace": namespace,
-            "uid": NOT_CREATED,
-            "resourceVersion": "0",
-            "creationTimestamp": self.connection.now().trunc_subsecs(0).to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
-        });
-        let fields = object.as_object_mut().context("is not an object")?;
-        fields.insert("metadata".to_owned(), metadata);
-        fields.remove("status");
-        serde_json::from_value(object).context("does not have the shape of an object")
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) async fn annotate(world: &World, why: Value) -> Result<()> {
     annotate_namespace(world, world.namespace(), why).await
 }
 
-async fn annotate_namespace(world: &World, namespace: &str, why: Value) -> Result<()> {
+pub(crate) async fn annotate_namespace(world: &World, namespace: &str, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
     let namespaces: Api<Namespace> = Api::all(world.client());
     namespaces.patch(namespace, &PatchParams::default(), &Patch::Merge(patch)).await?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
-use wfe_testkit::World;
+use wfe_testkit::{AuditEntry, World};
 
 use super::{Caller, has};
 use crate::history::past::{self, Past, past};
@@ -62,5 +62,37 @@ async fn a_kind_that_the_cluster_does_not_serve_is_told_first() -> Result<()> {
     for kind in ["pipelinerun", "pipelineruns"] {
         has(&jo.says(0, &["explain", &format!("payment/{kind}/cart")]).await?, &["would run now"]);
     }
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_question_about_one_target_or_execution_reads_no_executions_of_others() -> Result<()> {
+    let world = World::new("alone").await?;
+    let jo = Caller::new(&world, "jo", &["wfe-explain"]).await?;
+    for (name, target) in [("broken", "node/n"), ("elsewhere", "node/m")] {
+        world.wfe(name).target(target).workflow("w1").create().await?;
+        past::write(&world, name, &[json!({"phase": "Pending", "target": target})]).await?;
+        past::ended(&world, name, 1, HOUR, Past::Ran).await?;
+    }
+    world.wfe("undecided").target("node/n").workflow("w1").create().await?;
+    let blocked = format!("{}/broken", world.namespace());
+    for (code, words) in [
+        (1, &["explain", "node/n"][..]),
+        (1, &["explain", "undecided"]),
+        (1, &["explain", "broken"]),
+        (1, &["status", "node/n"]),
+        (0, &["history", "node/n"]),
+    ] {
+        has(&jo.says(code, words).await?, &[&blocked]);
+    }
+    let lists = |audit: &[AuditEntry]| -> Vec<String> {
+        let executions = audit.iter().filter(|it| (&*it.verb, &*it.resource) == ("list", "workflowexecutions"));
+        executions.filter(|it| it.user.ends_with(":jo")).map(|it| it.uri.clone()).collect()
+    };
+    let asked = lists(&world.audit().await?);
+    let selections = ["status.target%3D&", "status.target%3Dnode%2Fn&", "metadata.name%3D"];
+    let of = |selection: &str| asked.iter().filter(|uri| uri.contains(&format!("fieldSelector={selection}"))).count();
+    assert_eq!(selections.map(of), [5, 5, 2], "{asked:#?}");
+    assert_eq!(asked.len(), 12, "{asked:#?}");
     world.close().await
 }

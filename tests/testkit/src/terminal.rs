@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::awaits::DEADLINE;
 
@@ -26,11 +27,24 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a program with a terminal as its input and its outputs.
-    pub fn start(mut command: Command) -> Result<Self> {
+    pub fn start(command: Command) -> Result<Self> {
+        Self::start_sized(command, None)
+    }
+
+    /// Starts a program on a terminal of this many columns.
+    pub fn start_wide(command: Command, columns: u16) -> Result<Self> {
+        Self::start_sized(command, Some(columns))
+    }
+
+    fn start_sized(mut command: Command, columns: Option<u16>) -> Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags).context("no pseudo-terminal")?;
         unlockpt(&ours).context("the pseudo-terminal stays locked")?;
         let theirs = ioctl_tiocgptpeer(&ours, flags).context("the pseudo-terminal has no other end")?;
+        if let Some(ws_col) = columns {
+            let size = Winsize { ws_row: 50, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+            tcsetwinsize(&theirs, size).context("the pseudo-terminal takes no size")?;
+        }
         command.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs);
         let child = command.spawn().context("the program cannot be started")?;
         // The command holds copies of the other end. The screen ends only when all copies are closed.

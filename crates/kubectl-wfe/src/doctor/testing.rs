@@ -27,7 +27,7 @@ pub(super) fn installed() -> Installed {
             execution_namespace: "runs".to_owned(),
             leader: Leader::Is("one".to_owned()),
             log: "kubectl logs".to_owned(),
-            policies: String::new(),
+            policies: crate::policies::Policies::default(),
         },
         deployment: Answer::Found(json!({
             "metadata": {"labels": {"app.kubernetes.io/version": env!("CARGO_PKG_VERSION")}},

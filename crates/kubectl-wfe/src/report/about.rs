@@ -82,7 +82,7 @@ impl Basis {
             Leader::Is(name) => format!("{name} leads"),
             Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
         };
-        let (policy, policies) = (installation.policy_of.clone(), installation.policies.clone());
+        let (policy, policies) = (installation.policy_of.clone(), installation.policies.told());
         Self { policy: Some(policy), operator: Some(operator), policies: Some(policies), owners: None }
     }
 

@@ -55,7 +55,7 @@ mod tests {
             execution_namespace: "runs".to_owned(),
             leader: Leader::Unknown("that one leads is assumed".to_owned()),
             log: String::new(),
-            policies: String::new(),
+            policies: crate::policies::Policies::default(),
         };
         let object: DynamicObject = serde_json::from_value(json!({
             "metadata": {"name": "a", "namespace": "ns", "uid": "u"}, "spec": {"targetResource": "node/n"},

@@ -219,7 +219,7 @@ impl Report {
             slots: slots(schedule, now).take(SLOTS).map(slot).collect(),
             policy: installation.policy_of.clone(),
             operator,
-            policies: installation.policies.clone(),
+            policies: installation.policies.told(),
             undecided: None,
             assumed: None,
         }

@@ -1,9 +1,12 @@
 //! `kubectl wfe schedule list`: the schedules of one or all namespaces, one per line.
 
+use std::ops::RangeFrom;
+
 use anyhow::{Result, bail};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use wfe_api::workflow_schedule::conditions::{HELD, WOULD_BE_HELD};
+use wfe_core::Time;
 use wfe_view::call::within;
 use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
@@ -11,11 +14,12 @@ use wfe_view::source::{PAGE, objects};
 use super::{held, said};
 use crate::cli::{ClusterArgs, ListFormat, ScheduleListArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
+use crate::moment::since;
 use crate::object::condition;
 use crate::output::output;
 use crate::table::{names, table as render};
 
-/// The columns: heading and path. Only `-o wide` shows the last two.
+/// The columns of `-o wide` and the keys for programs: heading and path.
 const COLUMNS: [(&str, &str); 12] = [
     ("NAMESPACE", "/metadata/namespace"),
     ("NAME", "/metadata/name"),
@@ -30,15 +34,18 @@ const COLUMNS: [(&str, &str); 12] = [
     ("TARGET", "/spec/template/spec/targetResource"),
     ("WORKFLOW", "/spec/template/spec/workflowRef/workflowId"),
 ];
-const NARROW: usize = 10;
+/// The columns that fit a terminal.
+const NARROW: [&str; 6] = ["NAMESPACE", "NAME", "EVERY", "LAST", "NEXT", "THEN"];
 /// The kind of the answer for programs.
 const KIND: &str = "ScheduleList";
 
 /// Lists them. Always yes.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Result<bool> {
-    let Connection { client, namespace, .. } = Connection::open(cluster).await?;
-    let within_namespace = (!args.all_namespaces).then_some(&*namespace);
-    let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
+    let connection = Connection::open(cluster).await?;
+    let within_namespace = (!args.all_namespaces).then_some(&*connection.namespace);
+    let found = all(&objects(&connection.client, Kind::Schedule, within_namespace)).await?;
+    // As kubectl does, the namespace of all rows is left out.
+    let columns = usize::from(!args.all_namespaces)..;
     let mut out = output();
     let items = || json!({"items": found.iter().map(row).collect::<Vec<_>>()});
     match args.output {
@@ -52,8 +59,8 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
             let place = within_namespace.map(|it| format!(" in {it}")).unwrap_or_default();
             writeln!(out, "There is no WorkflowSchedule{place}.")?;
         }
-        None => write!(out, "{}", table::<NARROW>(&found))?,
-        Some(ListFormat::Wide) => write!(out, "{}", table::<{ COLUMNS.len() }>(&found))?,
+        None => write!(out, "{}", narrow(&found, columns, connection.now()))?,
+        Some(ListFormat::Wide) => write!(out, "{}", wide(&found, columns))?,
     }
     Ok(true)
 }
@@ -99,26 +106,49 @@ fn would_be_held(schedule: &DynamicObject) -> Option<String> {
     Some(format!("would be: {reason}"))
 }
 
-/// Renders the first columns.
-fn table<const N: usize>(schedules: &[DynamicObject]) -> String {
-    let text = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let heading = |place: usize| COLUMNS.get(place).map_or("", |(name, _)| *name);
+/// Renders the columns that fit a terminal: how often it runs, how the last run ended, and what the next slot does.
+fn narrow(schedules: &[DynamicObject], columns: RangeFrom<usize>, now: Time) -> String {
     let rows = schedules.iter().map(|schedule| {
         let row = row(schedule);
-        std::array::from_fn(|place| {
-            let name = heading(place);
-            let cell = row.get(&name.to_ascii_lowercase()).map(text).unwrap_or_default();
-            match row.get("zone").filter(|_| name == "CRON") {
-                Some(zone) => format!("{cell} {}", text(zone)),
-                None => cell,
-            }
-        })
+        let cell = |name| shown(&row, name);
+        let last = match (cell("last"), cell("failures")) {
+            (last, failures) if last == "Failed" && failures != "0" => format!("Failed x{failures}"),
+            (last, _) => last,
+        };
+        let next = cell("next").parse::<Time>().ok().filter(|next| *next > now);
+        let next = next.map(|next| format!("in {}", since(now, next))).unwrap_or_default();
+        let then = match (cell("held"), &*next) {
+            (held, "") => held,
+            (held, _) if held.is_empty() => "runs".to_owned(),
+            (held, _) => held,
+        };
+        let cells = [cell("namespace"), cell("name"), cell("every") + &cell("cron"), last, next, then];
+        cells.into_iter().skip(columns.start).collect::<Vec<_>>()
     });
-    render(std::array::from_fn::<_, N, _>(heading), rows)
+    render(NARROW.into_iter().skip(columns.start), rows)
+}
+
+/// Renders all columns.
+fn wide(schedules: &[DynamicObject], columns: RangeFrom<usize>) -> String {
+    let headings = || COLUMNS[columns.clone()].iter().map(|(name, _)| *name);
+    let rows = schedules.iter().map(|schedule| {
+        let row = row(schedule);
+        headings().map(|name| shown(&row, &name.to_ascii_lowercase())).collect::<Vec<_>>()
+    });
+    render(headings(), rows)
+}
+
+/// Shows a cell; a cron plan with its time zone.
+fn shown(row: &serde_json::Map<String, Value>, name: &str) -> String {
+    let cell = match row.get(name) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    match row.get("zone").and_then(Value::as_str).filter(|_| name == "cron") {
+        Some(zone) => format!("{cell} {zone}"),
+        None => cell,
+    }
 }
 
 #[cfg(test)]
@@ -152,19 +182,18 @@ mod tests {
             },
         ]))
         .unwrap();
-        let shown = table::<NARROW>(&schedules);
-        let cells = |shown: &str| -> Vec<Vec<String>> {
-            let cells =
-                |line: &str| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
-            shown.lines().map(cells).collect()
-        };
-        let wide = cells(&table::<{ COLUMNS.len() }>(&schedules));
-        assert_eq!(wide[0], COLUMNS.map(|(name, _)| name));
-        assert_eq!(wide[1][7..], ["node/n", "drain"]);
-        let cells = cells(&shown);
-        assert_eq!(cells[0], COLUMNS.map(|(name, _)| name)[..NARROW]);
-        assert_eq!(cells[1], ["ops", "nightly", "0 2 * * * Europe/Berlin", "2", "Failed", "Suspended", "Filed"]);
-        let second = ["ops", "b", "5m", "2026-01-02T03:04:05Z", "Interval\\u{1b}[2J", "would be: ExhaustedRetries"];
-        assert_eq!(cells[2], second);
+        let now = "2026-01-02T02:30:00Z".parse().unwrap();
+        assert_eq!(
+            narrow(&schedules, 0.., now),
+            "NAMESPACE  NAME     EVERY                    LAST       NEXT    THEN\n\
+             ops        nightly  0 2 * * * Europe/Berlin  Failed x2          Suspended\n\
+             ops        b        5m                                  in 34m  would be: ExhaustedRetries\n"
+        );
+        assert_eq!(
+            wide(&schedules[1..], 1..),
+            "NAME  EVERY  CRON  FAILURES  LAST  NEXT                  WHY                HELD                        \
+             TRIAGE  TARGET  WORKFLOW\n\
+             b     5m                           2026-01-02T03:04:05Z  Interval\\u{1b}[2J  would be: ExhaustedRetries\n"
+        );
     }
 }

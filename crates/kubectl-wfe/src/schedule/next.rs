@@ -230,7 +230,7 @@ mod tests {
             execution_namespace: "runs".to_owned(),
             leader: Leader::Is("one".to_owned()),
             log: String::new(),
-            policies: String::new(),
+            policies: crate::policies::Policies::default(),
         };
         Answer::of(&Seen::of(index, vec![], installation, now), Some("ops"), at("2026-01-02T15:00:00Z"))
     }

@@ -149,9 +149,8 @@ impl Card {
         if !self.commands.is_empty() {
             text.push('\n');
         }
-        let wide = self.commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
         for (command, what) in &self.commands {
-            let _ = writeln!(text, "  {:wide$}   {what}", line(command));
+            let _ = writeln!(text, "  {what}:\n    {}", line(command));
         }
         text
     }
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(
             card.told(),
             "node/n is BLOCKED for 10m: nothing runs here\n\n  failed     ns/a\\u{1b}[2J\n\n  \
-             kubectl wfe logs a   what its steps wrote\n  x                    y\n"
+             what its steps wrote:\n    kubectl wfe logs a\n  y:\n    x\n"
         );
         assert_eq!(Card { head: "a completed".to_owned(), ..Card::default() }.told(), "a completed\n");
     }

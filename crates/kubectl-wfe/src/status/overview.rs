@@ -84,8 +84,8 @@ impl Overview {
                 Leader::Nobody(why) => Line { is_well: false, message: why.clone() },
             },
             policies: Line {
-                is_well: !seen.installation.policies.starts_with("not all"),
-                message: in_brief(&seen.installation.policies),
+                is_well: seen.installation.policies.wrong.is_empty(),
+                message: seen.installation.policies.told(),
             },
             circuits: match open.len() {
                 0 => Line { is_well: true, message: "none is open".to_owned() },
@@ -225,14 +225,6 @@ impl Overview {
 impl Row {
     fn since(subject: &str, at: Time, now: Time, why: String) -> Self {
         Self { subject: subject.to_owned(), age: since(at, now), why, at }
-    }
-}
-
-/// Cuts a long list of faults after the first.
-fn in_brief(policies: &str) -> String {
-    match policies.split_once("; ") {
-        Some((first, others)) => format!("{first}; and {} more: kubectl wfe doctor", others.split("; ").count()),
-        None => policies.to_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ impl Lookout {
             Ok(schedules) => (Some(schedules), None),
             Err(error) => (None, Some(format!("that there are no schedules: {error}"))),
         };
-        Ok(Seen { unread, ..self.see(schedules, None).await? })
+        Ok(Seen { unread, ..self.see(schedules, None, None).await? })
     }
 }
 

@@ -48,7 +48,7 @@ fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> R
         execution_namespace: "runs".to_owned(),
         leader: Leader::Is("one".to_owned()),
         log: String::new(),
-        policies: "all 9 are as they ship".to_owned(),
+        policies: crate::policies::Policies { count: 9, ..crate::policies::Policies::default() },
     };
     let (schedule, judgement) = foretell(target, &Uid::new("u"), &installation.policy, now).unwrap();
     Report::of(&schedule, target, &judgement, &installation, now)

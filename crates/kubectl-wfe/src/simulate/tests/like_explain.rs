@@ -178,7 +178,7 @@ fn seen(play: &Play<'_>, added: &DynamicObject) -> Seen {
         watch_namespace: None,
         execution_namespace: RUNS.to_owned(),
         leader: Leader::Is("it".to_owned()),
-        policies: String::new(),
+        policies: crate::policies::Policies::default(),
     };
     Seen::of(index, objects, installation, play.now)
 }
