@@ -43,6 +43,11 @@ pub use workflow_execution::{
 };
 pub use workflow_schedule::{WorkflowSchedule, WorkflowScheduleSpec, WorkflowScheduleStatus};
 
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
+
 /// Name of the API group.
 pub const GROUP: &str = "kubernaut.ai";
 /// Name of the API version.
