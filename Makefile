@@ -47,11 +47,17 @@ test: versions-rust assets assets-helm assets-prometheus bins ## Run all tests (
 	@.ci/test
 
 .PHONY: test-all
-test-all: versions-rust assets assets-oldest assets-helm assets-prometheus assets-previous bins ## Run all tests, the long variants too (half an hour)
+test-all: versions-rust assets assets-oldest assets-helm assets-prometheus assets-previous assets-clients bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
+	@.ci/test-clients
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-model --bin model
 	$(MAKE) --no-print-directory test-release
+
+.PHONY: test-clients
+test-clients: versions-rust assets assets-clients bins ## Test the Go types and the programs in Go and Python, also on a control plane
+	@.ci/test-clients
+	WFE_TEST_ALL=1 cargo test --package wfe-tests --test cluster -- the_program_in_
 
 # Also runs the static binary as the chart deploys it.
 .PHONY: test-release
@@ -162,7 +168,7 @@ $(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO): | versions-rust
 # --- to build --------------------------------------------------------------------------------------------------------
 
 .PHONY: generate
-generate: versions-rust ## Write the generated files: the CRD, the reference pages, the lists of settings
+generate: versions-rust ## Write the generated files: the CRD, the Go types, the reference pages, the lists of settings
 	@.ci/generate
 
 .PHONY: release
@@ -187,6 +193,11 @@ assets-prometheus:
 .PHONY: assets-helm
 assets-helm: versions-go
 	@tests/controlplane/build --helm
+
+# The example programs in Go and Python.
+.PHONY: assets-clients
+assets-clients: versions-go
+	@clients/build >/dev/null
 
 # The operator that the upgrade test starts from, of an earlier commit.
 .PHONY: assets-previous

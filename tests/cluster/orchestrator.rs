@@ -1,4 +1,6 @@
-//! The example program `remediation_orchestrator` as a process with exactly the permissions of its sample.
+//! The example programs of docs/remediation-orchestrator.md as processes with exactly the permissions of their sample.
+//!
+//! The program in Rust is always tested, those in Go and Python (`clients/`) only with `WFE_TEST_ALL=1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,23 +9,42 @@ use std::process::{Output, Stdio};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tokio::process::Command;
-use wfe_testkit::{Outcome, Pipeline, World, manifests, process, repository};
+use wfe_testkit::{Outcome, Pipeline, World, clients, manifests, process, repository};
 
 use crate::audited::audited;
 use crate::expect::text;
+use crate::faults::all;
 
 const RIGHTS: &str = "config/samples/remediation-orchestrator.yaml";
 
-/// Prepares the program for `payment/deployment/payment-api` with these workflows (`ID=IMAGE`) and requests.
-fn orchestrator(kubeconfig: &Path, workflows: &[String], requests: &[String]) -> Result<Command> {
-    let program = process::workspace_binary("examples/remediation_orchestrator")
-        .context("examples are built by `cargo build --workspace --examples`")?;
-    let mut command = Command::from(process::command(program)?);
+/// The language of an example program. All take the same arguments, and report the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Rust,
+    Go,
+    Python,
+}
+
+/// Prepares a program for `payment/deployment/payment-api` with these workflows (`ID=IMAGE`) and requests.
+fn orchestrator(language: Language, kubeconfig: &Path, workflows: &[String], requests: &[String]) -> Result<Command> {
+    let mut command = match language {
+        Language::Rust => {
+            let program = process::workspace_binary("examples/remediation_orchestrator");
+            process::command(program.context("examples are built by `cargo build --workspace --examples`")?)?
+        }
+        Language::Go => process::command(clients()?.join("orchestrator"))?,
+        Language::Python => {
+            let mut command = process::command(clients()?.join("python/bin/python"))?;
+            command.arg("-B").arg(repository().join("clients/python/orchestrator.py"));
+            command
+        }
+    };
     command.args(["--target-namespace", "payment", "--target-kind", "Deployment", "--target-name", "payment-api"]);
     for workflow in workflows {
         command.args(["--workflow", workflow]);
     }
     command.args(["--give-up-after", "1"]).args(requests).env("KUBECONFIG", kubeconfig);
+    let mut command = Command::from(command);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     Ok(command)
 }
@@ -42,6 +63,10 @@ fn names(requests: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
+    recovery(Language::Rust).await
+}
+
+async fn recovery(language: Language) -> Result<()> {
     let world = World::new("recovery").await?;
     let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let sound = world.push_pipeline("sound", &Pipeline::new().task("apply", Outcome::Ok)).await?;
@@ -50,7 +75,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
     let _operator = world.operator().start().await?;
 
     let workflows = [format!("restart={broken}"), format!("scale={sound}")];
-    let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
+    let mut program = orchestrator(language, &kubeconfig, &workflows, &names(&["request"]))?;
     let said = said(&program.output().await?, 0);
 
     let failed = world.get_wfe("request-1").await?;
@@ -64,6 +89,23 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
     assert_eq!(recovery["spec"]["targetResource"], "payment/Deployment/payment-api");
     assert_eq!(world.wfes().await?.len(), 2, "{said}");
 
+    // Only this program has an AIAnalysis in mind.
+    if language == Language::Rust {
+        check_previous_executions(&said, details)?;
+    }
+    world.await_event("request-2", "WorkflowCompleted").await?;
+    // After a restart it finds the existing executions and creates none.
+    let mut program = orchestrator(language, &kubeconfig, &workflows, &names(&["request"]))?;
+    let again = self::said(&program.output().await?, 0);
+    assert!(again.contains("request: found request-2") && !again.contains("created"), "{again}");
+    assert_eq!(world.wfes().await?.len(), 2, "{again}");
+    audited(&world, recording).await?;
+    check_rights(&world).await?;
+    world.close().await
+}
+
+/// The failure is reported in the form that an analysis reads.
+fn check_previous_executions(said: &str, details: &Value) -> Result<()> {
     let told = said.lines().find_map(|line| line.strip_prefix("request: previousExecutions: "));
     let told: Value = serde_json::from_str(told.with_context(|| format!("nothing is told to an analysis: {said}"))?)?;
     assert_eq!(
@@ -82,16 +124,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
             "naturalLanguageSummary": details["naturalLanguageSummary"],
         }])
     );
-
-    world.await_event("request-2", "WorkflowCompleted").await?;
-    // After a restart it finds the existing executions and creates none.
-    let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
-    let again = self::said(&program.output().await?, 0);
-    assert!(again.contains("request: found request-2") && !again.contains("created"), "{again}");
-    assert_eq!(world.wfes().await?.len(), 2, "{again}");
-    audited(&world, recording).await?;
-    check_rights(&world).await?;
-    world.close().await
+    Ok(())
 }
 
 /// The sample grants exactly the requests of the program.
@@ -112,11 +145,15 @@ async fn check_rights(world: &World) -> Result<()> {
 
 #[tokio::test]
 async fn a_person_is_called_when_no_workflow_is_left() -> Result<()> {
+    no_way_out(Language::Rust).await
+}
+
+async fn no_way_out(language: Language) -> Result<()> {
     let world = World::new("no-way-out").await?;
     let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
     let _operator = world.operator().start().await?;
-    let mut program = orchestrator(&kubeconfig, &[format!("restart={broken}")], &names(&["request"]))?;
+    let mut program = orchestrator(language, &kubeconfig, &[format!("restart={broken}")], &names(&["request"]))?;
     let said = said(&program.output().await?, 1);
     assert!(said.contains("request: no workflow is left to try, a person must act"), "{said}");
     assert_eq!(world.wfes().await?.len(), 1, "{said}");
@@ -125,6 +162,10 @@ async fn a_person_is_called_when_no_workflow_is_left() -> Result<()> {
 
 #[tokio::test]
 async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
+    storm(Language::Rust).await
+}
+
+async fn storm(language: Language) -> Result<()> {
     let world = World::new("ro-storm").await?;
     let bundle = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
@@ -132,7 +173,7 @@ async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
     let _operator = world.operator().start().await?;
 
     let requests: Vec<String> = (0..5).map(|n| format!("alert-{n}")).collect();
-    let mut program = orchestrator(&kubeconfig, &[format!("restart={bundle}")], &requests)?;
+    let mut program = orchestrator(language, &kubeconfig, &[format!("restart={bundle}")], &requests)?;
     let running = program.spawn()?;
     let decided = world
         .await_wfes("five, one Running and four Skipped", |wfes| {
@@ -153,4 +194,34 @@ async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
     world.await_event(&winner, "WorkflowCompleted").await?;
     audited(&world, recording).await?;
     world.close().await
+}
+
+#[tokio::test]
+async fn the_program_in_go_recovers_what_failed_half_way() -> Result<()> {
+    if all() { recovery(Language::Go).await } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn the_program_in_go_calls_a_person_when_no_workflow_is_left() -> Result<()> {
+    if all() { no_way_out(Language::Go).await } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn the_program_in_go_waits_for_the_winner_of_a_storm() -> Result<()> {
+    if all() { storm(Language::Go).await } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn the_program_in_python_recovers_what_failed_half_way() -> Result<()> {
+    if all() { recovery(Language::Python).await } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn the_program_in_python_calls_a_person_when_no_workflow_is_left() -> Result<()> {
+    if all() { no_way_out(Language::Python).await } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn the_program_in_python_waits_for_the_winner_of_a_storm() -> Result<()> {
+    if all() { storm(Language::Python).await } else { Ok(()) }
 }

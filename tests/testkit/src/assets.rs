@@ -67,6 +67,11 @@ pub fn previous() -> Result<PathBuf> {
     built("the operator to upgrade from", "tests/upgrade/build", &[])
 }
 
+/// Finds the directory of the example programs that `clients/build` has built: `orchestrator`, and `python/bin/python`.
+pub fn clients() -> Result<PathBuf> {
+    built("what the programs of clients/ need", "clients/build", &[])
+}
+
 const CONTROL_PLANE: &str = "tests/controlplane/build";
 
 /// Returns the directory that a script has built for these arguments.

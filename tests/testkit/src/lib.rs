@@ -51,7 +51,7 @@ pub mod witness;
 mod world;
 
 pub use account::rights_of_people;
-pub use assets::{Assets, helm, previous, repository};
+pub use assets::{Assets, clients, helm, previous, repository};
 pub use audit::AuditEntry;
 pub use bundle::Bundle;
 pub use control_plane::{ComponentHandle, ControlPlane};
