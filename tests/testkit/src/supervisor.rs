@@ -93,10 +93,14 @@ pub async fn up(options: Options) -> Result<()> {
         () = stop.wait() => return Ok(()),
     };
     println!("export KUBECONFIG={}", info.kubeconfig.display());
-    println!("# API server {}, kubectl {}", info.url, info.kubectl.display());
     if let Some(registry) = &info.registry {
-        println!("# registry {registry} (plain HTTP; the bundles resolver pulls from it)");
+        println!("export REGISTRY={registry}");
     }
+    // kubectl of the same version, and the programs of this repository, kubectl-wfe among them.
+    let folders = [std::env::current_exe()?, info.kubectl.clone()];
+    let folders: Vec<_> = folders.iter().filter_map(|it| it.parent()).map(|it| it.display().to_string()).collect();
+    println!("export PATH={}:$PATH", folders.join(":"));
+    println!("# API server {}; the registry speaks plain HTTP, and the bundles resolver pulls from it", info.url);
     println!("# logs {}", info.dir.join("logs").display());
     println!("# Ctrl-C ends it");
     let mut failed = false;

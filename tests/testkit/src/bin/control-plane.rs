@@ -1,11 +1,11 @@
 //! The control plane as a program: `up` for people, `serve` and `exec` for the tests.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
-use wfe_testkit::{Audit, Options, Tekton, process, supervisor};
+use wfe_testkit::{Audit, Options, Tekton, bundle, manifests, process, supervisor};
 
 /// Runs a real Kubernetes control plane with Tekton on this machine, without containers.
 #[derive(Debug, Parser)]
@@ -19,6 +19,13 @@ struct Arguments {
 enum Command {
     /// Runs in the foreground until Ctrl-C, and prints how to use it
     Up(Parts),
+    /// Pushes a Tekton bundle over plain HTTP, as `tkn bundle push` does, and prints its digest
+    Push {
+        /// What to push it as: `$REGISTRY/NAME:TAG`
+        image: String,
+        /// A YAML file with the bundle's objects, such as a Pipeline
+        file: PathBuf,
+    },
     /// Runs for a parent process, until its end of the standard input closes
     #[command(hide = true)]
     Serve(Parts),
@@ -76,6 +83,7 @@ impl From<Parts> for Options {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Up(parts) => run(supervisor::up(parts.into())),
+        Command::Push { image, file } => run(push(&image, &file)),
         Command::Serve(parts) => run(supervisor::serve(parts.into())),
         Command::Exec { parent, command } => match command.split_first() {
             Some((program, args)) => process::exec(parent, program, args),
@@ -86,6 +94,13 @@ fn main() -> Result<()> {
             None => Ok(()),
         },
     }
+}
+
+async fn push(image: &str, file: &Path) -> Result<()> {
+    let (registry, repository) = image.split_once('/').with_context(|| format!("{image} names no registry"))?;
+    let pushed = bundle::push(registry, repository, &manifests::read(file)?).await?;
+    println!("{}@{}", pushed.image, pushed.digest);
+    Ok(())
 }
 
 /// Runs on this thread, because children end with the thread that starts them.
