@@ -105,6 +105,12 @@ plots: versions-rust assets assets-prometheus bins ## Draw anew what the dashboa
 golden: versions-rust assets assets-helm bins ## Write anew what the chart renders, on record in tests/golden
 	WFE_WRITE_GOLDEN=1 cargo test --package wfe-tests --test cluster -- chart::rendered
 
+# The examples are built by all that `cargo test` builds; the one of an orchestrator is run here.
+.PHONY: tutorial
+tutorial: versions-rust assets bins ## Write anew what the commands of docs/tutorial.md and docs/writing-workflows.md answer
+	cargo build --quiet --package wfe-api --example remediation_orchestrator
+	WFE_WRITE_TUTORIAL=1 cargo test --package wfe-tests --test cluster -- tutorial::
+
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check

@@ -47,6 +47,7 @@ mod tekton_words;
 mod told;
 mod tries;
 mod ttl;
+mod tutorial;
 mod unattended;
 mod unguarded;
 mod upgrade;
