@@ -20,6 +20,7 @@ DENY := $(TOOLS_CACHE)/cargo-deny-0.20.2/bin/cargo-deny
 AUDITABLE := $(TOOLS_CACHE)/cargo-auditable-0.7.7/bin/cargo-auditable
 CYCLONEDX := $(TOOLS_CACHE)/cargo-cyclonedx-0.5.9/bin/cargo-cyclonedx
 AUDIT_INFO := $(TOOLS_CACHE)/rust-audit-info-0.5.4/bin/rust-audit-info
+MDBOOK := $(TOOLS_CACHE)/mdbook-0.5.4/bin/mdbook
 RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
 
 # Tests mostly wait, so there are more of them at once than cores.
@@ -162,14 +163,22 @@ check-generated: versions-rust
 check-docs:
 	@.ci/timed $@ .ci/check-docs
 
+# Not in `check`: it builds mdBook first.
+.PHONY: docs
+docs: $(MDBOOK) ## Build the documentation as a site into target/docs/book, and check its links
+	@.ci/docs $(MDBOOK)
+
 .PHONY: check-deny
 check-deny: $(DENY)
 	@.ci/timed $@ $(DENY) --log-level warn check bans licenses sources
 
+# mdBook's server for authors is left out.
+$(MDBOOK): CARGO_INSTALL := --no-default-features --features search
+
 # The directory that a tool is installed into, NAME-VERSION, says which version.
-$(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO): | versions-rust
+$(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) $(MDBOOK): | versions-rust
 	@echo "building $(@F), once: some minutes of one core"
-	@root=$(patsubst %/bin/,%,$(@D)/) && cargo install --quiet --locked --version "$${root##*/$(@F)-}" --root "$$root" $(@F)
+	@root=$(patsubst %/bin/,%,$(@D)/) && cargo install --quiet --locked $(CARGO_INSTALL) --version "$${root##*/$(@F)-}" --root "$$root" $(@F)
 
 # --- to build --------------------------------------------------------------------------------------------------------
 
