@@ -176,8 +176,8 @@ mod tests {
             "cluster     ok  Kubernetes v1.36.3 (needs 1.33)\n\
              \x20           ok  Tekton v1.12.0 (tested: 1.9 to 1.12)\n\
              \x20           ok  Tekton's bundles resolver is on\n\
-             crds        ok  workflowexecutions.kubernaut.ai has all fields of 0.1.0\n\
-             \x20           ok  workflowschedules.kubernaut.ai has all fields of 0.1.0\n\
+             crds        ok  workflowexecutions.kubernaut.ai has all fields of 0.2.0\n\
+             \x20           ok  workflowschedules.kubernaut.ai has all fields of 0.2.0\n\
              0 errors, 0 warnings\n"
         );
     }

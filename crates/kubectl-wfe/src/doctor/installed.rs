@@ -145,7 +145,7 @@ mod tests {
                     let Answer::Found(found) = &mut it.deployment else { return };
                     found["metadata"]["labels"]["app.kubernetes.io/version"] = json!("9.9.9");
                 },
-                "!   the operator has version 9.9.9, and this plugin 0.1.0: its answers may be wrong\n",
+                "!   the operator has version 9.9.9, and this plugin 0.2.0: its answers may be wrong\n",
             ),
             (
                 |it| it.installation.leader = Leader::Nobody("no operator leads: why".to_owned()),
