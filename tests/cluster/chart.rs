@@ -5,6 +5,7 @@
 
 mod dry_run;
 mod installed;
+mod owners;
 mod people;
 mod rendered;
 mod values;
@@ -54,6 +55,13 @@ impl Helm {
 
     /// Runs Helm to its end. Returns whether it succeeded, and its output or the error.
     pub(crate) fn try_run(&self, args: &[&str]) -> Result<(bool, String)> {
+        let output = self.command(args).output().context("helm cannot be started")?;
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+    }
+
+    /// Prepares a call of Helm.
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env("HOME", &self.dir).env_remove("KUBECONFIG");
         for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
@@ -62,9 +70,7 @@ impl Helm {
         if let Some(kubeconfig) = &self.kubeconfig {
             command.env("KUBECONFIG", kubeconfig);
         }
-        let output = command.output().context("helm cannot be started")?;
-        let text = if output.status.success() { output.stdout } else { output.stderr };
-        Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+        command
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Result<String> {

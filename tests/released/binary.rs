@@ -1,4 +1,4 @@
-//! The operator's binary, which is all that the image holds.
+//! The static binaries, which are all that the image holds.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,23 +9,29 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{Release, VERSION, here, run};
 
-/// The size limit, because a node pulls the binary whenever a replica starts there.
+/// The programs of the image.
+pub(crate) const PROGRAMS: [&str; 2] = ["wfe-operator", "kubectl-wfe"];
+
+/// The size limit of one, because a node pulls them whenever a replica starts there.
 const MOST_BYTES: usize = 20_000_000;
 
-/// Checks the operator of every platform, and runs the one for this machine.
-pub(crate) fn operators(release: &Release) -> Result<()> {
-    for platform in release.platforms("wfe-operator", "")? {
-        let path = release.file(&format!("wfe-operator_{VERSION}_{platform}"));
-        let bytes = tells_nothing_of_its_builder(&path)?;
-        ensure!(bytes < MOST_BYTES, "{} has {bytes} bytes", path.display());
-        is_static_and_stripped(&path)?;
-        if platform == here() {
-            let root = release.work.join("operator-root");
-            fs::create_dir_all(&root)?;
-            fs::copy(&path, root.join("wfe-operator"))?;
-            runs_alone(&root)?;
+/// Checks the programs of every platform, and runs the ones for this machine.
+pub(crate) fn programs(release: &Release) -> Result<()> {
+    let platforms = release.platforms(PROGRAMS[0], "")?;
+    for platform in &platforms {
+        let root = release.work.join(format!("programs-{platform}"));
+        fs::create_dir_all(&root)?;
+        for name in PROGRAMS {
+            let path = release.file(&format!("{name}_{VERSION}_{platform}"));
+            let bytes = tells_nothing_of_its_builder(&path)?;
+            ensure!(bytes < MOST_BYTES, "{} has {bytes} bytes", path.display());
+            is_static_and_stripped(&path)?;
+            fs::copy(&path, root.join(name))?;
+            println!("{name} for {platform}: static, stripped, {bytes} bytes");
         }
-        println!("wfe-operator for {platform}: static, stripped, {bytes} bytes");
+        if *platform == here() {
+            run_alone(&root)?;
+        }
     }
     Ok(())
 }
@@ -50,15 +56,17 @@ fn is_static_and_stripped(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the binary prints its version in a root that holds nothing else.
-pub(crate) fn runs_alone(root: &Path) -> Result<()> {
-    let mode = fs::metadata(root.join("wfe-operator"))?.permissions().mode() & 0o777;
-    ensure!(mode == 0o755, "wfe-operator has the mode {mode:o}");
+/// Checks that each program prints its version in a root that holds nothing else.
+pub(crate) fn run_alone(root: &Path) -> Result<()> {
     let held: Vec<_> = fs::read_dir(root)?.collect::<Result<_, _>>()?;
-    ensure!(held.len() == 1, "the root holds more than wfe-operator: {held:?}");
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--root"]).arg(root).args(["/wfe-operator", "--version"]);
-    let said = run(&mut command)?;
-    ensure!(said.trim() == format!("wfe-operator {VERSION}"), "{said}");
+    ensure!(held.len() == PROGRAMS.len(), "the root holds more than the programs: {held:?}");
+    for name in PROGRAMS {
+        let mode = fs::metadata(root.join(name))?.permissions().mode() & 0o777;
+        ensure!(mode == 0o755, "{name} has the mode {mode:o}");
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--root"]).arg(root).args([&format!("/{name}"), "--version"]);
+        let said = run(&mut command)?;
+        ensure!(said.trim() == format!("{name} {VERSION}"), "{said}");
+    }
     Ok(())
 }

@@ -49,11 +49,18 @@ fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
     ensure!(label("revision").len() == 40, "the revision is {:?}", label("revision"));
 
     let root = release.work.join(format!("root-{platform}"));
-    unpack(&blob(layout, &only(&manifest["layers"])?["digest"])?, &root)?;
-    let program = release.file(&format!("wfe-operator_{VERSION}_{platform}"));
-    ensure!(fs::read(root.join("wfe-operator"))? == fs::read(program)?, "it holds another binary");
+    let layers = manifest["layers"].as_array().context("no layers")?;
+    // One for each program, or one for both.
+    ensure!((1..=binary::PROGRAMS.len()).contains(&layers.len()), "{} layers", layers.len());
+    for layer in layers {
+        unpack(&blob(layout, &layer["digest"])?, &root)?;
+    }
+    for name in binary::PROGRAMS {
+        let program = release.file(&format!("{name}_{VERSION}_{platform}"));
+        ensure!(fs::read(root.join(name))? == fs::read(program)?, "it holds another {name}");
+    }
     if platform == here() {
-        binary::runs_alone(&root)?;
+        binary::run_alone(&root)?;
     }
     Ok(platform)
 }

@@ -115,7 +115,7 @@ fn main() -> Result<()> {
     fs::create_dir_all(&work)?;
     let release = Release { dist: Arguments::parse().dist, work };
     sums(&release)?;
-    binary::operators(&release)?;
+    binary::programs(&release)?;
     plugin::archives(&release)?;
     krew::manifest(&release)?;
     sbom::all(&release)?;

@@ -74,6 +74,43 @@
 {{- fail "podMonitor.enabled: serviceMonitor is enabled too, and everything would be scraped twice" -}}
 {{- end -}}
 
+{{- range list "serviceMonitor" "podMonitor" -}}
+{{- $monitor := index $v . -}}
+{{- if $monitor.enabled -}}
+{{- if and $monitor.namespace $v.metrics.tls.secretName -}}
+{{- fail (printf "%s.namespace: must be empty with metrics.tls: Prometheus reads the Secret %s in the namespace of the object" . $v.metrics.tls.secretName) -}}
+{{- end -}}
+{{- if and $monitor.interval $monitor.scrapeTimeout (not (regexMatch "d" (print $monitor.interval $monitor.scrapeTimeout))) -}}
+{{- if gt (include "wfe-operator.moment" $monitor.scrapeTimeout | int64) (include "wfe-operator.moment" $monitor.interval | int64) -}}
+{{- fail (printf "%s.scrapeTimeout: %s must not be longer than interval (%s)" . $monitor.scrapeTimeout $monitor.interval) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* Every API server serves apiregistration.k8s.io, and Helm does not know it without a cluster. */ -}}
+{{- if and (.Capabilities.APIVersions.Has "apiregistration.k8s.io/v1") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- range list "serviceMonitor" "podMonitor" "prometheusRule" -}}
+{{- if (index $v .).enabled -}}
+{{- fail (printf "%s.enabled: needs the Prometheus operator, and this cluster does not serve monitoring.coreos.com/v1" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq (toString $v.strategy.type) "Recreate") $v.strategy.rollingUpdate -}}
+{{- fail "strategy.rollingUpdate: has no effect with the type Recreate" -}}
+{{- end -}}
+{{- $volumes := list -}}
+{{- range $v.extraVolumes -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
+{{- if and $v.metrics.tls.secretName (has "metrics-tls" $volumes) -}}
+{{- fail "extraVolumes: metrics-tls is the volume of metrics.tls.secretName" -}}
+{{- end -}}
+{{- range $v.extraVolumeMounts -}}
+{{- if not (has .name $volumes) -}}
+{{- fail (printf "extraVolumeMounts: %s is no volume of extraVolumes" .name) -}}
+{{- end -}}
+{{- end -}}
+
 {{- $set := list "--watch-namespace" -}}
 {{- range include "wfe-operator.args" . | fromYamlArray -}}
 {{- $set = append $set (splitList "=" . | first) -}}

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
-use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, people};
+use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, owners, people};
 use crate::admission::marks;
 use crate::admission::objects::says;
 use crate::history::past::{Past, past};
@@ -35,14 +35,23 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
 
     doctor::finds_nothing_before(&control_plane).await?;
     let notes = on_release(&["install", RELEASE, &older_chart(&helm)?, "--create-namespace"])?;
-    for command in ["rollout status deployment/wfe-operator", "kubectl get workflowexecutions --all-namespaces"] {
+    for command in [
+        "rollout status deployment/wfe-operator",
+        "helm test wfe-operator --namespace kubernaut-system",
+        "--serviceaccount kubernaut-workflows:kubernaut-workflow-runner",
+        "kubectl get workflowexecutions --all-namespaces",
+    ] {
         ensure!(notes.contains(command), "{notes}");
     }
     let short_names = async || {
         let crd = ["get", "crd", "workflowexecutions.kubernaut.ai", "--output", "jsonpath={.spec.names.shortNames}"];
         control_plane.kubectl(&crd).await
     };
+    ensure!(!notes.contains("no Tekton"), "{notes}");
     assert_eq!(short_names().await?, "", "the older CRD");
+    let values = ["upgrade", RELEASE, &package, "--set", "podMonitor.enabled=true"];
+    let (ok, refusal) = helm.try_run(&[&values[..], &["--namespace", NAMESPACE]].concat())?;
+    ensure!(!ok && refusal.contains("podMonitor.enabled: needs the Prometheus operator"), "{refusal}");
     on_release(&["upgrade", RELEASE, &package, "--set-json", "config.cooldown-period=0"])?;
     assert_eq!(short_names().await?, r#"["wfe"]"#, "the CRD after the upgrade");
 
@@ -53,6 +62,8 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     doctor::finds_no_error(&control_plane).await?;
+    owners::helm_test_finds_no_error(&helm, &world).await?;
+    owners::a_second_manager_finds_no_conflict_and_no_difference(&world, &manifest).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
     let on_call = r#"oncall=[{"kind": "Group", "name": "sre"}]"#;
     on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set-json", on_call])?;

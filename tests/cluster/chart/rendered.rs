@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use wfe_testkit::{Assets, Tekton, manifests, repository};
+use wfe_testkit::{Assets, Tekton, manifests, process, repository};
 
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
@@ -95,9 +95,72 @@ fn alerts_link_to_runbooks_where_a_value_says_that_they_are_and_else_to_nothing(
 }
 
 #[test]
+fn one_alert_can_be_changed_or_removed_and_all_can_be_labelled() -> Result<()> {
+    let helm = Helm::new("alerts")?;
+    let chart = chart();
+    let args = ["template", RELEASE, &chart, "--show-only", "templates/prometheus_rule.yaml"];
+    let render = |set: &[&str]| {
+        let set = set.iter().flat_map(|value| ["--set-json", value]);
+        let rendered = helm.run(&args.into_iter().chain(set).collect::<Vec<_>>())?;
+        manifests::parse(&rendered)?.into_iter().next().context("no PrometheusRule")
+    };
+    let rules = |object: &Value| -> Vec<Value> {
+        let groups = object["spec"]["groups"].as_array().into_iter().flatten();
+        groups.flat_map(|group| group["rules"].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let shipped = rules(&render(&["prometheusRule.enabled=true"])?);
+    let changed = rules(&render(&[
+        "prometheusRule.enabled=true",
+        "prometheusRule.alertLabels={\"team\": \"platform\"}",
+        "prometheusRule.alerts.WorkflowExecutionDrainSlow={\"for\": \"30m\", \"labels\": {\"severity\": \"critical\"}}",
+        "prometheusRule.alerts.WorkflowExecutionErrors={\"expr\": \"workflowexecution:reconcile_errors:rate5m > 1\"}",
+        "prometheusRule.alerts.WorkflowCircuitOpen={\"enabled\": false}",
+    ])?);
+    let expected = shipped.into_iter().filter(|rule| rule["alert"] != "WorkflowCircuitOpen").map(|mut rule| {
+        if rule["alert"].is_string() {
+            rule["labels"]["team"] = json!("platform");
+        }
+        if rule["alert"] == "WorkflowExecutionDrainSlow" {
+            rule["for"] = json!("30m");
+            rule["labels"]["severity"] = json!("critical");
+        }
+        if rule["alert"] == "WorkflowExecutionErrors" {
+            rule["expr"] = json!("workflowexecution:reconcile_errors:rate5m > 1");
+        }
+        rule
+    });
+    assert_eq!(changed, expected.collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Artifact Hub shows the annotations of the chart.
+#[test]
+fn artifact_hub_gets_the_image_of_this_version_and_examples_without_a_mistake() -> Result<()> {
+    let text = fs::read_to_string(repository().join("deploy/chart/Chart.yaml"))?;
+    let chart = manifests::parse(&text)?.into_iter().next().context("no chart")?;
+    let annotation = |name: &str| -> Result<Vec<Value>> {
+        let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str().context("no annotation")?;
+        let list = manifests::parse(text)?.into_iter().next().context("an empty annotation")?;
+        list.as_array().cloned().with_context(|| format!("{name} is no list"))
+    };
+    let image = format!("kubernaut.ai/wfe-operator:{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(annotation("images")?[0]["image"], json!(image));
+    let examples = annotation("crdsExamples")?;
+    let kinds = |list: &[Value]| list.iter().map(|one| one["kind"].clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(&annotation("crds")?), kinds(&examples));
+    let path = Helm::new("artifact-hub")?.dir.join("examples.yaml");
+    fs::write(&path, examples.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"))?;
+    let mut lint = Command::new(process::workspace_binary("kubectl-wfe")?);
+    let said = lint.args(["lint", "-f"]).arg(&path).output()?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    ensure!(said.status.success() && text.contains("2 objects: 0 errors"), "{text}");
+    Ok(())
+}
+
+#[test]
 fn its_defaults_are_what_kustomize_builds() -> Result<()> {
     let helm = Helm::new("kustomize")?;
-    let rendered = helm.run(&["template", RELEASE, &chart(), "--namespace", NAMESPACE])?;
+    let rendered = helm.run(&["template", RELEASE, &chart(), "--namespace", NAMESPACE, "--skip-tests"])?;
     let kubectl = Assets::find(Tekton::Current)?.program("kubectl");
     let built = Command::new(kubectl).arg("kustomize").arg(repository().join("config/default")).output()?;
     ensure!(built.status.success(), "kubectl kustomize: {}", String::from_utf8_lossy(&built.stderr));

@@ -58,6 +58,16 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["networkPolicy.apiServer.cidrs=[\"10.0.0.1\"]"], &["/networkPolicy/apiServer/cidrs/0"]),
     (&["serviceMonitor.interval=\"often\""], &["/serviceMonitor/interval"]),
     (&["prometheusRule.runbookBaseUrl=\"wiki\""], &["/prometheusRule/runbookBaseUrl"]),
+    (&["prometheusRule.alerts.A={\"threshold\": 3}"], &["/prometheusRule/alerts/A", "threshold"]),
+    (&["prometheusRule.alerts.A={\"for\": \"soon\"}"], &["/prometheusRule/alerts/A/for"]),
+    (&["serviceMonitor.relabelings={}"], &["/serviceMonitor/relabelings", "want array"]),
+    (&["podMonitor.scrapeTimeout=5"], &["/podMonitor/scrapeTimeout", "want string"]),
+    (&["extraObjects=[{\"kind\": \"ConfigMap\"}]"], &["/extraObjects/0", "apiVersion"]),
+    (&["extraVolumes=[{\"emptyDir\": {}}]"], &["/extraVolumes/0", "name"]),
+    (&["extraVolumeMounts=[{\"name\": \"a\", \"mountPath\": \"tmp\"}]"], &["/extraVolumeMounts/0/mountPath"]),
+    (&["hostAliases=[{\"ip\": \"10.0.0.1\"}]"], &["/hostAliases/0", "hostnames"]),
+    (&["strategy.type=\"OnDelete\""], &["/strategy/type"]),
+    (&["orchestrators=[{\"kind\": \"Robot\", \"name\": \"a\"}]"], &["/orchestrators/0/kind"]),
     // The templates: which values go together.
     (&["rbac.people=false", "oncall=[{\"kind\": \"Group\", \"name\": \"sre\"}]"], &["oncall: its subjects are bound"]),
     (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
@@ -92,6 +102,30 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["serviceMonitor.enabled=true", "podMonitor.enabled=true"],
         &["podMonitor.enabled: serviceMonitor is enabled too"],
     ),
+    (
+        &["serviceMonitor.enabled=true", "serviceMonitor.namespace=\"monitoring\"", "metrics.tls.secretName=\"a\""],
+        &["serviceMonitor.namespace: must be empty with metrics.tls: Prometheus reads the Secret a"],
+    ),
+    (
+        &["podMonitor.enabled=true", "podMonitor.interval=\"15s\"", "podMonitor.scrapeTimeout=\"20s\""],
+        &["podMonitor.scrapeTimeout: 20s must not be longer than interval (15s)"],
+    ),
+    (
+        &["prometheusRule.enabled=true", "prometheusRule.alerts.NoAlert={\"for\": \"1m\"}"],
+        &["prometheusRule.alerts: there is no alert NoAlert; the alerts are WorkflowCircuitOpen, WorkflowExecution"],
+    ),
+    (
+        &["strategy={\"type\": \"Recreate\", \"rollingUpdate\": {\"maxSurge\": 1}}"],
+        &["strategy.rollingUpdate: has no effect with the type Recreate"],
+    ),
+    (
+        &["extraVolumeMounts=[{\"name\": \"a\", \"mountPath\": \"/a\"}]"],
+        &["extraVolumeMounts: a is no volume of extraVol"],
+    ),
+    (
+        &["extraVolumes=[{\"name\": \"metrics-tls\"}]", "metrics.tls.secretName=\"a\""],
+        &["extraVolumes: metrics-tls is the volume of metrics.tls.secretName"],
+    ),
     (&["extraArgs=[\"--log-level=debug\"]"], &["extraArgs: --log-level=debug is set by another value"]),
     (&["extraArgs=[\"--watch-namespace=a\"]"], &["extraArgs: --watch-namespace=a is set by another value"]),
 ];
@@ -109,6 +143,48 @@ const ACCEPTED: &[&[&str]] = &[
     &["config.cooldown-period=0", "config.failure-quiet-period=\"0\""],
     &["image.digest=\"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\""],
 ];
+
+/// What a cluster lacks: what Helm is told of it, and the words of the refusal; none if the chart renders.
+const CLUSTERS: &[(&[&str], Option<&str>)] = &[
+    (&["--kube-version", "1.33.0"], None),
+    (
+        &["--kube-version", "1.32.9"],
+        Some("chart requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9"),
+    ),
+    // Without a cluster, as a GitOps tool renders, nothing is known of what it serves.
+    (&["--set", "serviceMonitor.enabled=true"], None),
+    (
+        &["--set", "serviceMonitor.enabled=true", "--api-versions", "apiregistration.k8s.io/v1"],
+        Some(
+            "serviceMonitor.enabled: needs the Prometheus operator, and this cluster does not serve monitoring.coreos.com/v1",
+        ),
+    ),
+    (
+        &["--set", "prometheusRule.enabled=true", "--api-versions", "apiregistration.k8s.io/v1"],
+        Some("prometheusRule.enabled: needs the Prometheus operator"),
+    ),
+    (
+        &[
+            "--set",
+            "prometheusRule.enabled=true",
+            "--api-versions",
+            "apiregistration.k8s.io/v1,monitoring.coreos.com/v1",
+        ],
+        None,
+    ),
+];
+
+#[test]
+fn a_cluster_that_lacks_something_is_refused_in_one_sentence() -> Result<()> {
+    let helm = Helm::new("clusters")?;
+    let chart = chart();
+    for (args, words) in CLUSTERS {
+        let (ok, said) =
+            helm.try_run(&[&["template", RELEASE, &chart, "--namespace", NAMESPACE][..], args].concat())?;
+        ensure!(ok == words.is_none() && words.is_none_or(|words| said.contains(words)), "{args:?}: {said}");
+    }
+    Ok(())
+}
 
 #[test]
 fn values_that_are_wrong_or_contradict_each_other_are_refused_by_name() -> Result<()> {

@@ -20,10 +20,14 @@ const HEAD: &str = "\
 # The chart wfe-operator
 
 ```sh
-helm install wfe-operator deploy/chart --namespace kubernaut-system --create-namespace
+helm install wfe-operator deploy/chart --namespace kubernaut-system --create-namespace \\
+    --set image.repository=registry.example.com/wfe-operator
+helm test wfe-operator --namespace kubernaut-system --logs
 ```
 
-[The page above](../README.md) says how it is installed, upgraded and uninstalled, and which values matter.
+No image is published yet, and the cluster needs Tekton.
+[The page above](../README.md) says which versions, and how the image is built and pushed.
+It also has the roles for people, the permissions of workflows, and the values that matter.
 
 ## Values
 
