@@ -21,6 +21,9 @@ AUDITABLE := $(TOOLS_CACHE)/cargo-auditable-0.7.7/bin/cargo-auditable
 CYCLONEDX := $(TOOLS_CACHE)/cargo-cyclonedx-0.5.9/bin/cargo-cyclonedx
 AUDIT_INFO := $(TOOLS_CACHE)/rust-audit-info-0.5.4/bin/rust-audit-info
 MDBOOK := $(TOOLS_CACHE)/mdbook-0.5.4/bin/mdbook
+ZIZMOR := $(TOOLS_CACHE)/zizmor-1.32.0/bin/zizmor
+# And one from Go's module proxy.
+ACTIONLINT := $(TOOLS_CACHE)/actionlint-1.7.12/bin/actionlint
 RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
 
 # Tests mostly wait, so there are more of them at once than cores.
@@ -62,7 +65,7 @@ test-clients: versions-rust assets assets-clients bins ## Test the Go types and 
 
 # Also runs the static binary as the chart deploys it.
 .PHONY: test-release
-test-release: versions-rust assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) ## Build a release, and look whether all in it is as it should be
+test-release: versions-rust check-workflows assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) ## Build a release, and look whether all in it is as it should be
 	@PATH="$(RELEASE_PATH)" .ci/test-release
 
 .PHONY: simulate
@@ -172,11 +175,26 @@ docs: $(MDBOOK) ## Build the documentation as a site into target/docs/book, and 
 check-deny: $(DENY)
 	@.ci/timed $@ $(DENY) --log-level warn check bans licenses sources
 
+# No part of `check`: it needs the network, and its answer changes without a change of ours.
+.PHONY: check-advisories
+check-advisories: $(DENY) ## Ask the RustSec database about the dependencies
+	@.ci/timed $@ $(DENY) --log-level warn check advisories
+
+# Not even zizmor asks the network here.
+.PHONY: check-workflows
+check-workflows: $(ACTIONLINT) $(ZIZMOR) ## Check the workflows of GitHub
+	@.ci/timed actionlint $(ACTIONLINT) -no-color
+	@.ci/timed zizmor $(ZIZMOR) --offline --quiet --persona=pedantic .
+
+$(ACTIONLINT): | versions-go
+	@echo "building $(@F), once: a minute of one core"
+	@root=$(patsubst %/bin/,%,$(@D)/) && GOBIN=$(@D) go install github.com/rhysd/actionlint/cmd/actionlint@v"$${root##*/$(@F)-}"
+
 # mdBook's server for authors is left out.
 $(MDBOOK): CARGO_INSTALL := --no-default-features --features search
 
 # The directory that a tool is installed into, NAME-VERSION, says which version.
-$(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) $(MDBOOK): | versions-rust
+$(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) $(MDBOOK) $(ZIZMOR): | versions-rust
 	@echo "building $(@F), once: some minutes of one core"
 	@root=$(patsubst %/bin/,%,$(@D)/) && cargo install --quiet --locked $(CARGO_INSTALL) --version "$${root##*/$(@F)-}" --root "$$root" $(@F)
 
