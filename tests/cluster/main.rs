@@ -22,6 +22,7 @@ mod documented;
 mod evidence;
 mod expect;
 mod faults;
+mod gitops;
 mod held;
 mod history;
 mod hostile;
