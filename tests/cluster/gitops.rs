@@ -1,5 +1,6 @@
-//! The files of `deploy/gitops`: the health of both kinds as the Lua of Argo CD and the expressions of Flux see it, and
-//! the fields that people's commands write beside a tool that owns a schedule.
+//! The files of `deploy/gitops`, and what GitOps tools meet in a cluster:
+//! - the health of both kinds, as the Lua of Argo CD and the expressions of Flux see it;
+//! - the fields that people's commands write beside a tool that owns a schedule.
 
 use std::collections::BTreeSet;
 use std::fs;
