@@ -64,6 +64,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     doctor::finds_no_error(&control_plane).await?;
     owners::helm_test_finds_no_error(&helm, &world).await?;
     owners::a_second_manager_finds_no_conflict_and_no_difference(&world, &manifest).await?;
+    owners::the_api_server_accepts_every_object_of_the_fullest_values(&helm, &world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
     let on_call = r#"oncall=[{"kind": "Group", "name": "sre"}]"#;
     on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set-json", on_call])?;

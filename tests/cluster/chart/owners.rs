@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::ask_until;
-use wfe_testkit::{World, look, manifests};
+use wfe_testkit::{World, look, manifests, repository};
 
-use super::{Helm, NAMESPACE, RELEASE};
+use super::{Helm, NAMESPACE, RELEASE, chart};
 use crate::kubectl_wfe::doctor;
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
@@ -43,6 +43,36 @@ pub(super) async fn a_second_manager_finds_no_conflict_and_no_difference(
         assert_eq!(plain(after)?, before, "{kind} {name}");
     }
     Ok(())
+}
+
+/// Checks that the API server accepts every object of the fullest set of values, and knows each field. Here it does not
+/// serve the kinds of the Prometheus operator.
+pub(super) async fn the_api_server_accepts_every_object_of_the_fullest_values(
+    helm: &Helm,
+    world: &World,
+) -> Result<()> {
+    let values = repository().join("tests/golden/chart/everything.values.yaml").to_string_lossy().into_owned();
+    let rendered =
+        helm.run(&["template", RELEASE, &chart(), "--namespace", NAMESPACE, "--values", &values, "--skip-tests"])?;
+    for namespace in ["remedy-runs", "payment"] {
+        world.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
+    }
+    let mut params = PatchParams::apply("wfe-testkit").force().dry_run();
+    params.field_validation = Some(ValidationDirective::Strict);
+    for object in manifests::parse(&rendered)? {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        if version.starts_with("monitoring.coreos.com/") {
+            continue;
+        }
+        let resource = manifests::resource(version, kind);
+        let api: Api<DynamicObject> = match text("/metadata/namespace") {
+            "" => Api::all_with(world.client(), &resource),
+            namespace => world.api(&resource, namespace),
+        };
+        api.patch(name, &params, &Patch::Apply(&object)).await.with_context(|| format!("{kind} {name}"))?;
+    }
+    world.control_plane().kubectl(&["delete", "namespace", "remedy-runs", "payment", "--timeout=1m"]).await.map(drop)
 }
 
 /// Runs `helm test`. No pod runs here, so this does what a kubelet would: it runs the command of the pod as the pod's

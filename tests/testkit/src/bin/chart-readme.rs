@@ -25,8 +25,8 @@ helm install wfe-operator deploy/chart --namespace kubernaut-system --create-nam
 helm test wfe-operator --namespace kubernaut-system --logs
 ```
 
-No image is published yet, and the cluster needs Tekton.
-[The page above](../README.md) says which versions, and how the image is built and pushed.
+No image is published yet, and the cluster needs Tekton (tested: 1.9 and 1.12).
+[The page above](../README.md) says what else the cluster needs, and how the image is built and pushed.
 It also has the roles for people, the permissions of workflows, and the values that matter.
 
 ## Values
