@@ -14,6 +14,7 @@ use crate::circuit::Asks;
 use crate::ending::Skip;
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
+use crate::limit::Ask;
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
@@ -45,6 +46,10 @@ pub struct Decision {
     pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
     /// What would stop a new execution now. Empty while the view is incomplete.
     pub standing: Standing,
+    /// The requests for places in limits: the oldest for each set of limits.
+    pub asks: Vec<Ask>,
+    /// Whether an action uses the place that was given on this target.
+    pub uses_place: bool,
     /// The first moment at which the answer changes by time alone.
     pub wake: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! The rules that no decision may break: a second, independent implementation of sections 5, 6, 7, 12 and 16.
+//! The rules that no decision may break: a second, independent implementation of sections 5, 6, 7, 12, 16 and 18.
 //!
 //! It is written to be obviously right, not fast. It shares no code with the rules, the history or the decision: if one
 //! of them is wrong, the two disagree. Tests check every decision with it.
@@ -7,6 +7,7 @@ mod actions;
 mod attempts;
 mod blocked;
 mod guard;
+mod limits;
 mod record;
 mod runs;
 mod schedules;

@@ -28,6 +28,7 @@ use crate::Time;
 use crate::action::{Decision, Says};
 use crate::execution::Execution;
 use crate::history::{History, Unrecorded};
+use crate::limit::Ask;
 use crate::policy::Policy;
 use crate::run::Run;
 use crate::target::Target;
@@ -69,6 +70,15 @@ impl Decision {
     /// Requests another look at the target at a time; the earliest request counts.
     pub(crate) fn wake_at(&mut self, time: Time) {
         self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
+    }
+
+    /// Asks for a place in every limit of a set, unless an older one of the target does.
+    pub(crate) fn ask_for_place(&mut self, ask: Ask) {
+        match self.asks.iter_mut().find(|known| known.limits == ask.limits) {
+            Some(known) if (ask.since, &ask.uid) < (known.since, &known.uid) => *known = ask,
+            Some(_) => {}
+            None => self.asks.push(ask),
+        }
     }
 }
 

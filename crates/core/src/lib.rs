@@ -31,6 +31,7 @@ pub mod findings;
 pub mod fingerprint;
 pub mod guard;
 pub mod history;
+pub mod limit;
 mod moment;
 pub mod name;
 pub mod policy;

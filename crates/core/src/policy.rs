@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backoff::{Backoff, Thousandths};
+use crate::limit::Limits;
 
 /// The policy of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Policy {
     pub circuits: CircuitPolicy,
     /// How often failing schedules are analysed (section 13.2).
     pub triage: TriagePolicy,
+    /// How many targets are worked on at once (section 18).
+    pub limits: Limits,
     /// The object that pauses everything (section 14), named for people. None: nothing does.
     pub paused_by: Option<Box<str>>,
 }
@@ -102,6 +105,7 @@ impl Default for Policy {
             cooldown_period: Duration::from_mins(5),
             circuits: CircuitPolicy::default(),
             triage: TriagePolicy::default(),
+            limits: Limits::default(),
             paused_by: None,
         }
     }

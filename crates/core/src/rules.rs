@@ -5,6 +5,7 @@ mod cancelled;
 mod clearance;
 mod cooldown;
 mod exhausted_retries;
+mod limit;
 mod paused;
 mod previous_execution_failed;
 mod resource_busy;
@@ -45,8 +46,8 @@ pub struct Contender<'a> {
 /// A rule: returns what it finds for a contender.
 pub type Rule = fn(&Contender<'_>) -> Finding;
 
-/// The rules, with their numbers in section 6 (the unnumbered ones are from sections 3.1, 14 and 17). Rule 6
-/// ("otherwise: run") applies if none matches.
+/// The rules, with their numbers in section 6 (the unnumbered ones are from sections 3.1, 14 and 17). Rule 5b comes
+/// after them where limits are configured. Rule 6 ("otherwise: run") applies if none matches.
 pub const RULES: &[(&str, Rule)] = &[
     ("0 unusable spec", unusable_spec::rule),
     ("cancellation", cancelled::rule),
@@ -76,6 +77,22 @@ pub fn judge(contender: &Contender<'_>) -> Judgement {
         }
     }
     Judgement { verdict: Verdict::Run, asked }
+}
+
+/// Asks the rules in order, and then the limits, if there are any.
+#[must_use]
+pub fn judge_with_limits(contender: &Contender<'_>) -> Judgement {
+    let mut judgement = judge(contender);
+    if judgement.verdict != Verdict::Run {
+        return judgement;
+    }
+    if let Some(finding) = limit::rule(contender) {
+        if let Finding::Decides { verdict, .. } = &finding {
+            judgement.verdict = verdict.clone();
+        }
+        judgement.asked.push((limit::NAME, finding));
+    }
+    judgement
 }
 
 /// Returns what blocks a contender until a person clears the target or a recovery succeeds: rules 2 and 3.

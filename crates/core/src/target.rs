@@ -4,9 +4,10 @@
 
 mod kinds;
 mod name;
+mod places;
 
 pub use kinds::{Scope, kind_spellings};
-pub use name::{TargetError, TargetName, is_dns_label};
+pub use name::{TargetError, TargetName, canonical_kind, is_dns_label};
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::chain::RunNumber;
 use crate::circuit::Circuits;
 use crate::execution::{Execution, ExecutionState};
 use crate::guard::Guard;
+use crate::limit::Places;
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
 use crate::retry::NextAttempt;
@@ -40,6 +42,8 @@ pub struct Target {
     pub blind_to_schedules: bool,
     /// The shared failures, as far as they are known: of all targets, not of this one.
     pub circuits: Circuits,
+    /// Its places in the limits, as far as they are known.
+    pub places: Places,
     /// Whether the target cannot be read: its one execution stands alone, and ended executions block nobody and count
     /// for nobody.
     pub is_unreadable: bool,

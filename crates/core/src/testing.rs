@@ -3,6 +3,7 @@
 
 mod circuits;
 pub(crate) mod generate;
+pub(crate) mod limits;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::limit::LimitWait;
 use crate::name::{ExecutionId, RunId};
 use crate::trouble::{OwnCause, OwnTrouble};
 
@@ -51,11 +52,13 @@ pub enum Waiting {
     Guard,
     /// It is being deleted.
     Deleting,
+    /// A limit of how many targets are worked on at once.
+    Limit(Box<LimitWait>),
 }
 
 impl Waiting {
     /// All reasons.
-    pub const REASONS: [&str; 17] = [
+    pub const REASONS: [&str; 18] = [
         "Turn",
         "RivalUndecided",
         "OwnerLate",
@@ -73,6 +76,7 @@ impl Waiting {
         "Withdrawn",
         "PoliciesNotRead",
         "Deleting",
+        "Limit",
     ];
 
     /// Returns the reason of the condition `Waiting`.
@@ -92,6 +96,7 @@ impl Waiting {
             Self::Withdrawn => "Withdrawn",
             Self::Guard => "PoliciesNotRead",
             Self::Deleting => "Deleting",
+            Self::Limit(_) => "Limit",
         }
     }
 
@@ -175,6 +180,7 @@ impl Waiting {
                     .to_owned()
             }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
+            Self::Limit(wait) => wait.message(),
         }
     }
 }

@@ -43,6 +43,7 @@ impl<'a> Check<'a> {
         self.whole(decision);
         self.holds_in_the_wait(decision);
         self.schedules(decision);
+        self.places(decision);
         self.steps_of_attempts(decision);
         self.removals(decision);
         self.standing(decision);

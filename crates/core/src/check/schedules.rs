@@ -69,8 +69,9 @@ impl Check<'_> {
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // A schedule that anything else holds could not use its turn, and nothing would probe meanwhile.
-            let can_use_it = judged.held == Some(HeldBy::CircuitOpen);
+            // A schedule that anything else holds could not use its turn, and nothing would probe meanwhile. Only the
+            // line of a limit moves.
+            let can_use_it = matches!(judged.held, Some(HeldBy::CircuitOpen | HeldBy::Limit));
             self.expect("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)
             });

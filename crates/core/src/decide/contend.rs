@@ -12,6 +12,7 @@ use crate::evidence::{Absence, Started};
 use crate::execution::{Execution, ExecutionState};
 use crate::fingerprint::Stage;
 use crate::history::Weight;
+use crate::limit::Ask;
 use crate::moment::{after, round_up};
 use crate::name::{ExecutionId, Uid};
 use crate::reason::{FailureReason, Refusal};
@@ -107,7 +108,12 @@ fn contenders<'a>(view: View<'a>, running: &'a [&'a Execution]) -> impl Iterator
 
 /// Asks the rules, and keeps in the decision what each rule found.
 fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
-    let judgement = rules::judge(contender);
+    let judgement = rules::judge_with_limits(contender);
+    if let Verdict::Wait(Waiting::Limit(_)) = judgement.verdict {
+        let Contender { target, execution, policy, .. } = contender;
+        let limits = target.limits_of(execution, &policy.limits);
+        decision.ask_for_place(Ask { limits, since: execution.created, uid: execution.id.uid.clone() });
+    }
     if let Some(until) = judgement.until() {
         decision.wake_at(until);
     }
@@ -132,6 +138,7 @@ fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: 
     }
     let at_most = execution.retry.as_ref().map(|retry| retry.policy.max_duration);
     decision.actions.push(Action::Create { execution: execution.id.clone(), number, at_most });
+    decision.uses_place |= contender.target.has_place(execution);
 }
 
 /// Returns when it is too late to create the run of an execution, if only time is in the way of the tries.

@@ -3,6 +3,7 @@
 
 mod child;
 mod circuit;
+mod limit;
 mod rows;
 mod status;
 mod triage;
@@ -76,12 +77,14 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     let mut due = Vec::new();
     for schedule in view.target.schedules.values() {
         let case = Case { schedule, view, running: &running, next: schedule.next_run(view.now) };
-        let (asked, step) = judge(case);
+        let (mut asked, step) = judge(case);
         let is_past_triage = asked.iter().rev().skip(usize::from(step.is_some())).any(|(row, _)| *row == rows::TRIAGE);
         if is_past_triage {
             triage::ask(case, decision);
         }
-        match step {
+        let limited = if step.is_none() { limit::hold_back(case, decision) } else { None };
+        asked.extend(limited.as_ref().map(|step| (limit::NAME, step.because.clone())));
+        match step.or(limited) {
             Some(step) => case.take(asked, step, decision),
             None => due.push((case, asked)),
         }
@@ -166,6 +169,7 @@ impl Case<'_> {
         asked.push((OTHERWISE, "a child is made for the slot".into()));
         let probe = self.probes();
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
+        decision.uses_place |= view.target.places.are_given_to(&schedule.id.uid);
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
         // A run that makes up for a slot begins within the deadline of that slot.
         let again = next.filter(|next| next.planned.why == PlannedBy::Again);

@@ -12,6 +12,7 @@ mod guard;
 mod history;
 mod leaving;
 mod leftovers;
+mod limits;
 mod look;
 mod progress;
 mod properties;

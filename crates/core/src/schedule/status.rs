@@ -203,5 +203,7 @@ words! {
         RecentlyRemediated,
         /// A failure is shared by many targets, and would be its own too.
         CircuitOpen,
+        /// A limit of how many targets are worked on at once.
+        Limit,
     }
 }

@@ -147,6 +147,13 @@ impl TargetName {
         rest.contains('/').then_some(first)
     }
 
+    /// Returns the kind of the target, in canonical form.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        let rest = self.namespace().map_or(self.as_str(), |namespace| &self.0[namespace.len() + 1..]);
+        rest.split_once('/').map_or(rest, |(kind, _)| kind)
+    }
+
     /// Returns the name of this target's chain of runs.
     #[must_use]
     pub fn chain(&self) -> ChainName {
@@ -193,6 +200,19 @@ fn is_name(name: &str) -> bool {
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._:@-".contains(byte))
+}
+
+/// Returns the canonical form of a kind, and its scope if it is built in. None if no target has such a kind.
+#[must_use]
+pub fn canonical_kind(text: &str) -> Option<(String, Option<Scope>)> {
+    if text.len() > MAX_SUBDOMAIN || !text.to_ascii_lowercase().split('.').all(is_dns_label) {
+        return None;
+    }
+    let kind = without_group(text);
+    Some(match kinds::built_in(&kind) {
+        Some((singular, scope)) => (singular.to_owned(), Some(scope)),
+        None => (kind, None),
+    })
 }
 
 /// Returns whether a text is a DNS label: at most 63 of a-z, 0-9 and `-`, no `-` at either end.

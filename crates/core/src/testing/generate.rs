@@ -6,11 +6,13 @@ mod triages;
 use proptest::prelude::*;
 
 use self::schedules::{any_schedules, with_schedules};
+use super::limits::place_of;
 use super::*;
 use crate::backoff::Backoff;
 use crate::execution::{ExecutionMemory, RunShown};
 use crate::fingerprint::Fingerprint;
 use crate::guard::Guard;
+use crate::limit::Limit;
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
 use crate::retry::{Answers, NextAttempt};
@@ -289,11 +291,13 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
     let elsewhere = prop::option::of((any_owner_read(), prop::sample::select(vec!["a", "b", "x"])));
-    let beside = (residue, elsewhere, any_schedules(), any_guard());
+    let place = prop::option::of(prop::sample::select(vec!["a", "b", "c", "s"]));
+    let beside = (residue, elsewhere, any_schedules(), any_guard(), place);
     (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), beside, trouble).prop_map(
-        |(executions, runs, (residue, elsewhere, schedules, guard), trouble)| {
+        |(executions, runs, (residue, elsewhere, schedules, guard, place), trouble)| {
             let mut target = with_schedules(troubled(target(executions, runs), trouble), schedules);
             target.guard = guard;
+            target.places = place.map(place_of).unwrap_or_default();
             if let Some((read, owner)) = elsewhere {
                 target.memory.elsewhere.insert(Uid::new(owner), read);
             }
@@ -308,9 +312,11 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
 /// Generates a view in which nothing runs: long histories, and some executions that ask for a turn.
 pub(crate) fn any_history() -> impl Strategy<Value = Target> {
     let executions = prop::collection::vec(any_execution(6), 1..9);
-    (executions, any_schedules(), any_guard()).prop_map(|(executions, schedules, guard)| {
+    let place = prop::option::of(prop::sample::select(vec!["a", "b", "c", "s"]));
+    (executions, any_schedules(), any_guard(), place).prop_map(|(executions, schedules, guard, place)| {
+        let places = place.map(place_of).unwrap_or_default();
         let ended = executions.into_iter().filter(|it| !matches!(it.state, ExecutionState::Running { .. }));
-        Target { guard, ..with_schedules(target(ended.collect(), vec![]), schedules) }
+        Target { guard, places, ..with_schedules(target(ended.collect(), vec![]), schedules) }
     })
 }
 
@@ -334,8 +340,14 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let quiet = prop::option::of(0..300_u64);
     let cooldown = prop::sample::select(vec![0, 1_000, 59_500, 60_000, 100_000, 3_600_000]);
     let paused = prop::bool::weighted(0.05);
-    (scope, 0..4_u32, backoff, quiet, cooldown, paused).prop_map(|(scope, limit, backoff, quiet, cooldown, paused)| {
+    let workflow = prop::sample::select(vec![None, Some("w1"), Some("w2")]);
+    let limits = prop::option::weighted(0.3, prop::collection::vec(workflow, 1..3));
+    let rest = (cooldown, paused, limits);
+    (scope, 0..4_u32, backoff, quiet, rest).prop_map(|(scope, limit, backoff, quiet, (cooldown, paused, limits))| {
+        let of_workflow =
+            |workflow: Option<&str>| Limit { workflow_id: workflow.map(Into::into), ..super::limits::limit("l") };
         Policy {
+            limits: limits.unwrap_or_default().into_iter().map(of_workflow).collect(),
             previous_execution_failed_scope: scope,
             max_consecutive_failures: limit,
             backoff,

@@ -75,6 +75,13 @@ impl<'a> Case<'a> {
         self.schedule.held_by(&self.view.target.circuits, self.view.now)
     }
 
+    /// Returns when the circuit of its last failure begins to hold it, if that is later.
+    pub(super) fn held_from(self) -> Option<Time> {
+        let (fingerprint, _) = self.schedule.failed_last()?;
+        let circuit = self.view.target.circuits.open().find(|circuit| circuit.fingerprint == *fingerprint)?;
+        Some(circuit.holds_from).filter(|at| *at > self.view.now)
+    }
+
     /// Returns what it is to its circuit when it makes a child.
     pub(super) fn probes(self) -> Probe {
         let mine = self.circuit().filter(|circuit| self.may_probe(circuit));
@@ -94,7 +101,7 @@ impl<'a> Case<'a> {
     }
 
     /// Returns when its slot becomes late, or when another slot comes that is not.
-    fn lateness_changes_at(self) -> Option<Time> {
+    pub(super) fn lateness_changes_at(self) -> Option<Time> {
         let mut next = self.next?;
         if let Some(following) = next.late {
             return following.map(|next| next.at);

@@ -137,7 +137,8 @@ proptest! {
         let decision = decide(&target, &policy, at(NOW));
         for (execution, judgement) in &decision.judged {
             let names: Vec<&str> = judgement.asked.iter().map(|(rule, _)| *rule).collect();
-            let in_order: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).take(names.len()).collect();
+            let all = RULES.iter().map(|(rule, _)| *rule).chain(["5b limit"]);
+            let in_order: Vec<&str> = all.take(names.len()).collect();
             prop_assert_eq!(names, in_order);
             let (last, before) = judgement.asked.split_last().unwrap();
             let passed = before.iter().all(|(_, finding)| matches!(finding, Finding::Passes { .. }));

@@ -1,0 +1,258 @@
+//! Counts the places of all targets, and gives free ones to the oldest that wait (section 18).
+//!
+//! A target holds places in the limits that match what works on it, as the view shows. A given place counts from when
+//! it is given until the view shows what its owner created. A place that the next decision does not use is free again.
+//!
+//! There is a line for each set of limits. Only heads of lines are examined: everything behind a head needs the same
+//! places, and is younger.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+use std::time::Duration;
+
+use super::{LimitSet, Limits, Places, SeenPlaces};
+use crate::Time;
+use crate::moment::after;
+use crate::name::Uid;
+
+/// How many older targets in the line are counted for a message: nobody needs the exact number of more.
+pub(super) const MOST_AHEAD: usize = 1000;
+/// At the beginning of a term no place is given before each target was decided on once: the line would have another
+/// head. If no decision was made for this long, the other targets cannot be decided on, and the line moves without
+/// them.
+const FIRST_ROUND: Duration = Duration::from_secs(10);
+
+/// A request for a place in every limit of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The limits.
+    pub limits: LimitSet,
+    /// The time that orders the line: the creation of an execution, the slot of a schedule.
+    pub since: Time,
+    /// The execution or schedule.
+    pub uid: Uid,
+}
+
+/// The numbers of one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many targets have a place.
+    pub running: u32,
+    /// How many requests wait: for each target the oldest of each set of limits.
+    pub waiting: usize,
+}
+
+/// The places of all targets, by the key of a target.
+#[derive(Clone, Debug)]
+pub struct Ledger<K> {
+    limits: Limits,
+    /// The limits in which a target holds a place, by what the view shows.
+    held: HashMap<K, LimitSet>,
+    /// The places that were given and are not seen yet.
+    given: HashMap<K, Given>,
+    asks: HashMap<K, Vec<Ask>>,
+    lines: BTreeMap<LimitSet, Line<K>>,
+    counts: Vec<Count>,
+    /// The targets that were not decided on yet in this term, and when the last of the others was.
+    first_round: Option<(HashSet<K>, Time)>,
+    /// Whether anything has changed since the last places were given.
+    is_changed: bool,
+}
+
+/// The requests for one set of limits, by age.
+type Line<K> = BTreeMap<(Time, Uid), K>;
+
+/// A place that was given.
+#[derive(Clone, Debug)]
+struct Given {
+    to: Uid,
+    limits: LimitSet,
+}
+
+impl<K: Clone + Eq + Hash> Ledger<K> {
+    /// Makes the ledger of a term that has decided on none of its targets.
+    #[must_use]
+    pub fn new(limits: Limits, targets: impl IntoIterator<Item = K>, now: Time) -> Self {
+        Self {
+            counts: vec![Count::default(); limits.len()],
+            limits,
+            held: HashMap::new(),
+            given: HashMap::new(),
+            asks: HashMap::new(),
+            lines: BTreeMap::new(),
+            first_round: Some((targets.into_iter().collect(), now)),
+            is_changed: true,
+        }
+    }
+
+    /// Returns the limits that it counts.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns the numbers of each limit, in the order of the configuration.
+    #[must_use]
+    pub fn counts(&self) -> &[Count] {
+        &self.counts
+    }
+
+    /// Returns the targets that have a place in a limit of a set.
+    pub fn holders(&self, limits: LimitSet) -> impl Iterator<Item = &K> {
+        self.held.iter().filter(move |(_, held)| held.meets(limits)).map(|(key, _)| key)
+    }
+
+    /// Returns the places as a decision on a target sees them.
+    #[must_use]
+    pub fn seen(&self, key: &K) -> Places {
+        let given = self.given.get(key).map(|given| given.to.clone());
+        let taken = self.counts.iter().map(|count| count.running).collect();
+        let oldest = self.asks.get(key).and_then(|asks| asks.iter().min_by_key(|ask| (ask.since, &ask.uid)));
+        SeenPlaces { given, taken, ahead: oldest.map(|ask| self.ahead_of(ask)) }.into()
+    }
+
+    /// Returns the targets whose given place is not seen yet, each with the execution or schedule that has it.
+    pub fn given(&self) -> impl Iterator<Item = (&K, &Uid)> {
+        self.given.iter().map(|(key, given)| (key, &given.to))
+    }
+
+    /// Takes over a place that was given by other limits.
+    pub fn take_over(&mut self, key: &K, to: Uid, limits: LimitSet) {
+        self.change(key, |ledger| ledger.given.insert(key.clone(), Given { to, limits }));
+    }
+
+    /// Records in which limits a target holds a place.
+    pub fn hold(&mut self, key: &K, limits: LimitSet) {
+        self.change(key, |ledger| {
+            if limits.is_empty() {
+                ledger.held.remove(key);
+            } else {
+                ledger.held.insert(key.clone(), limits);
+            }
+        });
+    }
+
+    /// Records a decision on a target: what asks for a place, and whether the given place is used.
+    pub fn decided(&mut self, key: &K, asks: Vec<Ask>, uses_place: bool, now: Time) {
+        if let Some((open, moved)) = &mut self.first_round
+            && open.remove(key)
+        {
+            *moved = now;
+        }
+        if uses_place {
+            return self.ask(key, Vec::new());
+        }
+        if self.given.contains_key(key) {
+            self.change(key, |ledger| ledger.given.remove(key));
+        }
+        self.ask(key, asks);
+    }
+
+    /// Forgets a target that is gone.
+    pub fn forget(&mut self, key: &K) {
+        if let Some((open, _)) = &mut self.first_round {
+            open.remove(key);
+        }
+        self.ask(key, Vec::new());
+        self.change(key, |ledger| {
+            ledger.held.remove(key);
+            ledger.given.remove(key);
+        });
+    }
+
+    /// Gives free places to the oldest that wait, and returns their targets with the limits. The last free place of a
+    /// limit is kept for the oldest that waits for it: otherwise a request that needs two limits could be passed for
+    /// ever.
+    pub fn give(&mut self, now: Time) -> Vec<(K, LimitSet)> {
+        let is_shut = |(open, moved): &(HashSet<K>, Time)| !open.is_empty() && now < after(*moved, FIRST_ROUND);
+        if self.first_round.as_ref().is_some_and(is_shut) {
+            return Vec::new();
+        }
+        self.first_round = None;
+        if !std::mem::take(&mut self.is_changed) {
+            return Vec::new();
+        }
+        let mut heads: BTreeSet<((Time, Uid), LimitSet)> =
+            self.lines.keys().filter_map(|set| self.head(*set)).collect();
+        let (mut kept, mut given) = (LimitSet::default(), Vec::new());
+        while let Some(head) = heads.pop_first() {
+            let (place, limits) = &head;
+            if self.head(*limits).as_ref() != Some(&head) {
+                heads.extend(self.head(*limits)); // another request of its target has got a place
+                continue;
+            }
+            if !self.has_room(*limits, kept) {
+                kept = kept.with(*limits);
+                continue;
+            }
+            let Some(key) = self.lines.get(limits).and_then(|line| line.get(place)).cloned() else { continue };
+            self.ask(&key, Vec::new()); // a target is worked on once
+            self.take_over(&key, place.1.clone(), *limits);
+            heads.extend(self.head(*limits));
+            given.push((key, *limits));
+        }
+        self.is_changed = false;
+        given
+    }
+
+    fn head(&self, limits: LimitSet) -> Option<((Time, Uid), LimitSet)> {
+        let (place, _) = self.lines.get(&limits)?.first_key_value()?;
+        Some((place.clone(), limits))
+    }
+
+    /// Returns whether every limit of a set has a free place, in addition to those that are kept.
+    fn has_room(&self, limits: LimitSet, kept: LimitSet) -> bool {
+        let places = self.limits.iter().zip(&self.counts).enumerate();
+        let mut asked = places.filter(|(position, _)| limits.contains(*position));
+        asked.all(|(position, (limit, count))| {
+            limit.max_running.saturating_sub(count.running) > u32::from(kept.contains(position))
+        })
+    }
+
+    /// Replaces the requests of a target.
+    fn ask(&mut self, key: &K, asks: Vec<Ask>) {
+        if self.asks.get(key).map_or(asks.is_empty(), |before| *before == asks) {
+            return;
+        }
+        self.is_changed = true;
+        for Ask { limits, since, uid } in self.asks.remove(key).unwrap_or_default() {
+            if let Some(line) = self.lines.get_mut(&limits) {
+                line.remove(&(since, uid));
+            }
+            limits.positions().for_each(|position| self.counts[position].waiting -= 1);
+        }
+        for Ask { limits, since, uid } in &asks {
+            self.lines.entry(*limits).or_default().insert((*since, uid.clone()), key.clone());
+            limits.positions().for_each(|position| self.counts[position].waiting += 1);
+        }
+        self.lines.retain(|_, line| !line.is_empty());
+        if !asks.is_empty() {
+            self.asks.insert(key.clone(), asks);
+        }
+    }
+
+    /// Counts the older requests for a limit of a set.
+    fn ahead_of(&self, ask: &Ask) -> usize {
+        let lines = self.lines.iter().filter(|(limits, _)| limits.meets(ask.limits));
+        let older = lines.flat_map(|(_, line)| line.range(..(ask.since, ask.uid.clone())));
+        older.take(MOST_AHEAD + 1).count()
+    }
+
+    /// Changes what a target holds, and keeps the counts.
+    fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut Self) -> T) {
+        let before = self.taken_by(key);
+        change(self);
+        let now = self.taken_by(key);
+        self.is_changed |= !before.without(now).is_empty();
+        before.without(now).positions().for_each(|position| self.counts[position].running -= 1);
+        now.without(before).positions().for_each(|position| self.counts[position].running += 1);
+    }
+
+    fn taken_by(&self, key: &K) -> LimitSet {
+        let held = self.held.get(key).copied().unwrap_or_default();
+        self.given.get(key).map_or(held, |given| held.with(given.limits))
+    }
+}
+
+#[cfg(test)]
+mod tests;

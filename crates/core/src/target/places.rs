@@ -1,0 +1,80 @@
+//! The places of a target in the limits (section 18).
+
+use super::{OwnerRead, Target};
+use crate::execution::{Execution, ExecutionState};
+use crate::limit::{LimitSet, Limits};
+use crate::run::{Owner, Presence, Run};
+
+impl Target {
+    /// Returns the limits that match a workflow on the target. A workflow or a target that is not known matches: fewer
+    /// then run.
+    #[must_use]
+    pub fn limits_of_workflow(&self, workflow_id: Option<&str>, limits: &Limits) -> LimitSet {
+        let matches = |wanted: Option<&str>, is: Option<&str>| wanted.is_none() || is.is_none() || wanted == is;
+        let (kind, namespace) = match &self.name {
+            // An object without a namespace is in none that a limit can name.
+            Some(name) => (Some(name.kind()), Some(name.namespace().unwrap_or_default())),
+            None => (None, None),
+        };
+        limits.such(|limit| {
+            matches(limit.kind.as_deref(), kind)
+                && matches(limit.namespace.as_deref(), namespace)
+                && matches(limit.workflow_id.as_deref(), workflow_id)
+        })
+    }
+
+    /// Returns the limits that match an execution. The analysis of a triage matches none.
+    #[must_use]
+    pub fn limits_of(&self, execution: &Execution, limits: &Limits) -> LimitSet {
+        if execution.analyses() {
+            return LimitSet::default();
+        }
+        self.limits_of_workflow(Some(&execution.workflow_id), limits)
+    }
+
+    /// Returns whether an execution has a place, or the schedule that made it.
+    #[must_use]
+    pub fn has_place(&self, execution: &Execution) -> bool {
+        let schedule = execution.child.as_ref().filter(|child| !child.analyses).map(|child| &child.schedule);
+        self.places.are_given_to(&execution.id.uid) || schedule.is_some_and(|uid| self.places.are_given_to(uid))
+    }
+
+    /// Returns the limits in which the target holds a place: those that match what keeps it from being free (section
+    /// 5.6), and those that match a pending run whose execution may still commit to it.
+    #[must_use]
+    pub fn holds_places(&self, limits: &Limits) -> LimitSet {
+        let running = self.executions.values().filter(|it| matches!(it.state, ExecutionState::Running { .. }));
+        let running = running.map(|execution| self.limits_of(execution, limits));
+        let runs =
+            self.runs.values().filter(|run| self.takes_place(run)).map(|run| self.limits_of_owner(&run.owner, limits));
+        let left = self.residue.values().map(|residue| self.limits_of_owner(&residue.owner, limits));
+        running.chain(runs).chain(left).fold(LimitSet::default(), LimitSet::with)
+    }
+
+    fn limits_of_owner(&self, owner: &Owner, limits: &Limits) -> LimitSet {
+        match owner {
+            Owner::Execution { id, workflow_id, .. } => match self.executions.get(&id.uid) {
+                Some(execution) => self.limits_of(execution, limits),
+                None => self.limits_of_workflow(Some(workflow_id), limits),
+            },
+            Owner::Nobody => self.limits_of_workflow(None, limits),
+        }
+    }
+
+    fn takes_place(&self, run: &Run) -> bool {
+        let Owner::Execution { id, presence, .. } = &run.owner else { return false };
+        let owner = self.executions.get(&id.uid);
+        if !run.is_unfinished() {
+            // The finished run of an execution that no watch delivers, and that waits for its next attempt.
+            let read = self.memory.elsewhere.get(&id.uid).map(|read| &read.found);
+            return owner.is_none() && !run.never_starts() && matches!(read, Some(OwnerRead::Waits { .. }));
+        }
+        if !run.is_pending() {
+            return true;
+        }
+        match owner {
+            Some(owner) => owner.is_undecided() && !owner.has_given_up(run) || owner.is_running(&run.id),
+            None => *presence != Presence::Gone,
+        }
+    }
+}
