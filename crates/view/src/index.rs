@@ -12,6 +12,7 @@ mod keep;
 mod learn;
 mod live;
 mod pause;
+mod places;
 mod schedules;
 mod take_in;
 mod triage;
@@ -34,6 +35,8 @@ pub use delivery::{Delivery, EndPhase, EndShown, ExecutionRecord, Key, Kind, Sch
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
 use intern::Interner;
+use places::AllPlaces;
+pub use places::LimitCount;
 
 /// One target, with what the operator needs beside it.
 #[derive(Debug, Default)]
@@ -115,6 +118,8 @@ pub struct Index {
     dirty: HashSet<Key>,
     /// The shared failures.
     breakers: Breakers,
+    /// The places of all targets in the limits.
+    limited: AllPlaces,
 }
 
 /// The targets by key. Boxed, because a table has room for half as many entries again.
@@ -154,6 +159,7 @@ impl Index {
             next_order: 0,
             dirty: HashSet::new(),
             breakers: Breakers::default(),
+            limited: AllPlaces::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 mod attempts;
 mod circuits;
+mod places;
 mod schedules;
 mod stopping;
 
