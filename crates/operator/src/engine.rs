@@ -37,7 +37,7 @@ use crate::engine::ends::Ends;
 use crate::engine::observer::{Decided, DecisionObserver};
 use crate::engine::queue::Queue;
 use crate::health::Health;
-use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
+use crate::metrics::{BusyGauges, CircuitGauges, LimitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::untold::Untold;
 use crate::perform::{Performer, Report, Work};
 pub use error::EngineError;
@@ -83,6 +83,7 @@ pub struct Engine {
     standing: StandingGauges,
     schedules: ScheduleGauges,
     circuits: CircuitGauges,
+    limits: LimitGauges,
     told_of_circuits: circuits::Told,
     busy: BusyGauges,
     health: Health,
@@ -138,6 +139,7 @@ impl Engine {
             standing: metrics.standing(),
             schedules: metrics.schedules().gauges(),
             circuits: metrics.circuits().gauges(),
+            limits: metrics.limits(),
             told_of_circuits: circuits::Told::default(),
             busy: metrics.busy(),
             metrics,
@@ -182,7 +184,8 @@ impl Engine {
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads && !self.is_unfit() => {
                     self.decide_on(key);
-                    self.mark_dirty(); // a schedule that waits for a turn to probe may have got it
+                    // A schedule that waits for a turn to probe, or a target that waits for a place, may have got it.
+                    self.mark_dirty();
                 }
                 _ = tick.tick() => {
                     self.show();
@@ -214,6 +217,7 @@ impl Engine {
     fn turn(&mut self, term: Term) {
         self.queue.clear();
         self.untold.clear();
+        self.index.forget_places();
         self.leads = term == Term::Begins;
         if self.leads {
             self.failures.clear();
@@ -226,6 +230,7 @@ impl Engine {
             self.standing.forget_all();
             self.schedules.forget_all();
             self.circuits.forget_all();
+            self.limits.forget_all();
             self.busy.forget_all();
         }
     }
@@ -234,12 +239,14 @@ impl Engine {
     fn decide_on(&mut self, key: Key) {
         self.index.settle(&key); // whoever has its turn has no write on its way
         self.index.show_circuits(&key);
+        let config = Arc::clone(&self.settings.config.borrow());
         let target = self.index.entry(&key).map(|entry| &entry.target);
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
         }
         // The only place where a decision gets the time.
         let now = self.settings.clock.now();
+        self.index.show_places(&key, &config.policy.limits, now);
         self.index.tell_of_triages(&key, now);
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
@@ -254,11 +261,10 @@ impl Engine {
             self.mark_after(key, wait);
             return;
         }
-        let config = Arc::clone(&self.settings.config.borrow());
         let started = Instant::now();
         // A key has one timer: the earliest time counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
-        let mut is_decided = true;
+        let (mut is_decided, mut is_seen) = (true, false);
         let is_written = |execution: &Uid| self.index.is_awaited(&key, execution);
         let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &config.policy, &why, is_written, now);
@@ -268,6 +274,7 @@ impl Engine {
             }
             decision
         } else if self.index.ready(&key).is_some() {
+            is_seen = true;
             let decision = decide(&entry.target, &config.policy, now);
             if let Some(observer) = &self.settings.observer {
                 observer.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
@@ -294,6 +301,9 @@ impl Engine {
         if is_decided {
             self.index.waits(&key, &decision, now);
             self.index.line_up(&decision, now);
+            if is_seen {
+                self.index.ask_for_places(&key, &decision, now);
+            }
         } else {
             self.index.waits_on(&key, &decision, now);
         }

@@ -3,6 +3,7 @@
 mod busy;
 mod circuits;
 mod labels;
+mod limits;
 mod now;
 mod register;
 mod schedules;
@@ -26,6 +27,7 @@ use crate::verb::Verb;
 pub use busy::BusyGauges;
 pub use circuits::{CircuitGauges, CircuitMetrics};
 pub use labels::{AttemptLabel, OutcomeLabel};
+pub use limits::{LimitGauges, LimitMetrics};
 use now::Now;
 pub use schedules::{ScheduleGauges, ScheduleMetrics};
 pub use standing::StandingGauges;
@@ -77,6 +79,7 @@ struct Inner {
     expired: IntCounter,
     schedules: ScheduleMetrics,
     circuits: CircuitMetrics,
+    limits: LimitMetrics,
     now: Now,
 }
 
@@ -190,6 +193,7 @@ impl Metrics {
             )?,
             schedules: ScheduleMetrics::new()?,
             circuits: CircuitMetrics::new()?,
+            limits: LimitMetrics::new()?,
             now: Now::new()?,
             registry,
         };
@@ -265,6 +269,12 @@ impl Metrics {
     #[must_use]
     pub fn circuits(&self) -> &CircuitMetrics {
         &self.0.circuits
+    }
+
+    /// Returns the gauges of limits.
+    #[must_use]
+    pub fn limits(&self) -> LimitGauges {
+        self.0.limits.gauges()
     }
 
     /// Counts a created run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wfe_api::limits::cut;
-use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting};
+use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting, one_line};
 
 /// How long a failure of the watch is shown. It is longer than the longest wait between two tries plus one try, so that
 /// a watch that keeps failing is always shown.
@@ -82,7 +82,7 @@ pub(super) struct Table<'a>(pub(super) &'a [Setting]);
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<String> = self.0.iter().map(|setting| cut(&setting.value, SHOWN)).collect();
+        let values: Vec<String> = self.0.iter().map(|setting| cut(&one_line(&setting.value), SHOWN)).collect();
         let width = |longest: Option<usize>, heading: &str| longest.unwrap_or_default().max(heading.len());
         let keys = width(self.0.iter().map(|setting| setting.key.len()).max(), "KEY");
         let wide = width(values.iter().map(|value| value.chars().count()).max(), "VALUE");

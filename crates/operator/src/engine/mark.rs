@@ -8,9 +8,12 @@ use super::{Asker, Engine};
 use crate::perform::Performer;
 
 impl Engine {
-    /// Marks the targets that have changed, also by changes of circuits.
+    /// Marks the targets that have changed, also by changes of circuits, and those that get a place in their limits.
     pub(super) fn mark_dirty(&mut self) {
         self.settle_circuits();
+        if self.leads {
+            self.index.give_places(self.settings.clock.now());
+        }
         for key in self.index.take_dirty() {
             if self.leads {
                 self.mark(key);

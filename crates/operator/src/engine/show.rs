@@ -15,6 +15,9 @@ impl Engine {
             self.index.is_synced(),
         );
         self.show_pauses();
+        if self.leads {
+            self.limits.show(&self.index.limit_counts());
+        }
         self.hear_schedules();
         // What a process knew when it led is out of date.
         let own = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.own.as_ref());

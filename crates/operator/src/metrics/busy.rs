@@ -361,6 +361,7 @@ mod tests {
             Waiting::Withdrawn,
             Waiting::Guard,
             Waiting::Deleting,
+            Waiting::Limit(Box::new(wfe_core::limit::LimitWait { limits: Box::default(), ahead: None })),
         ];
         assert_eq!(all.map(|waiting| waiting.reason()), Waiting::REASONS);
     }

@@ -40,6 +40,7 @@ impl Inner {
         registry.register(Box::new(self.expired.clone()))?;
         self.schedules.register(registry)?;
         self.circuits.register(registry)?;
+        self.limits.register(registry)?;
         self.now.register(registry)?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();
