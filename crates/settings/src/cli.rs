@@ -4,6 +4,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod lease;
+mod limits;
 mod metrics;
 mod policy;
 

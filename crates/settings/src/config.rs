@@ -19,14 +19,16 @@ use wfe_core::policy::Policy;
 use wfe_tekton::Defaults;
 
 use crate::cli::{Cli, RunArgs};
-use crate::table::{EXECUTION_NAMESPACE, keys};
+use crate::table::{EXECUTION_NAMESPACE, LIMITS, keys};
 
 /// Why the execution namespace must not be the operator's own.
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
                              service account and change its configuration";
 
-/// The limit of a value, in bytes: the longest useful value, a log filter, has some hundred.
+/// The limit of a value, in bytes: the longest useful value but for that of `limits`, a log filter, has some hundred.
 const LONGEST_VALUE: usize = 1024;
+/// The limit of the value of `limits`, in bytes: twenty entries with the longest names have some twelve thousand.
+const LONGEST_LIMITS: usize = 16 * 1024;
 /// The limit of a shown value or key, in characters.
 pub const SHOWN: u32 = 64;
 /// The limit of unknown keys in a message: a `ConfigMap` has room for tens of thousands.
@@ -220,8 +222,9 @@ impl Flags {
         let (mut values, mut problems) = (Vec::new(), Vec::new());
         for key in keys() {
             let Some(value) = document.values.get(key) else { continue };
+            let longest = if key == LIMITS { LONGEST_LIMITS } else { LONGEST_VALUE };
             let read = match value {
-                Ok(text) if text.len() > LONGEST_VALUE => Err(format!("is longer than {LONGEST_VALUE} bytes")),
+                Ok(text) if text.len() > longest => Err(format!("is longer than {longest} bytes")),
                 Ok(text) => self.parse(&[(key, text)]).map(|_| text.as_str()).map_err(|error| why(&error)),
                 Err(why) => Err((*why).to_owned()),
             };
@@ -260,6 +263,12 @@ fn settings(matches: &ArgMatches, values: &[(&str, &str)]) -> Vec<Setting> {
         Setting { key, value: value.to_string_lossy().into_owned(), source }
     };
     keys().map(setting).collect()
+}
+
+/// Returns a value in one line: a list may have several.
+#[must_use]
+pub fn one_line(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns clap's error about a value, without its advice for command lines.
@@ -319,7 +328,7 @@ impl InForce {
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let changed = self.settings.iter().zip(&before.settings).filter(|(now, then)| now.value != then.value);
         let shown = |(now, then): (&Setting, &Setting)| {
-            format!("{} {} -> {}", now.key, cut(&then.value, SHOWN), cut(&now.value, SHOWN))
+            format!("{} {} -> {}", now.key, cut(&one_line(&then.value), SHOWN), cut(&one_line(&now.value), SHOWN))
         };
         changed.map(shown).collect()
     }

@@ -6,6 +6,9 @@
 /// The one key that is only read at the start: two execution namespaces would be two locks.
 pub const EXECUTION_NAMESPACE: &str = "execution-namespace";
 
+/// The key with the longest value.
+pub const LIMITS: &str = "limits";
+
 /// Every key of the `ConfigMap`, in the order in which they are shown.
 pub const TABLE: &[Row] = &[
     Row::new("base-cooldown-period", Kind::Duration),
@@ -31,6 +34,7 @@ pub const TABLE: &[Row] = &[
     Row::new("breaker-minimum", Kind::Number { min: 2, max: 10_000 }),
     Row::new("triage-cooldown", Kind::Duration),
     Row::new("triage-max-per-hour", Kind::Number { min: 0, max: 1000 }),
+    Row::new(LIMITS, Kind::Limits),
 ];
 
 /// One key.
@@ -66,6 +70,8 @@ pub enum Kind {
     Choice,
     /// A log level or filter.
     LogFilter,
+    /// A list of limits of how many targets are worked on at once.
+    Limits,
     /// The name of an object. The chart creates this object and has another value for its name, so it is no key there.
     ObjectName,
 }

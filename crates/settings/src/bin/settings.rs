@@ -135,7 +135,7 @@ fn sample(settings: &[Setting]) -> String {
 
 /// Quotes a value that YAML would not read as a text.
 fn yaml_text(value: &str) -> String {
-    let is_text = value.parse::<f64>().is_err() && !matches!(value, "true" | "false" | "");
+    let is_text = value.parse::<f64>().is_err() && !matches!(value, "true" | "false" | "" | "[]");
     if is_text { value.to_owned() } else { format!("\"{value}\"") }
 }
 
@@ -172,6 +172,7 @@ fn schema(settings: &[Setting]) -> String {
                 format!(r#"{{"enum": [{}]}}"#, choices.join(", "))
             }
             Kind::LogFilter => definition("logLevel"),
+            Kind::Limits => definition("limits"),
             Kind::ObjectName => return None,
         };
         Some(format!("        \"{}\": {schema}", setting.row.key))
@@ -195,6 +196,9 @@ mod tests {
 
     #[test]
     fn what_yaml_would_not_read_as_a_text_is_quoted() {
-        assert_eq!(["5m", "0", "0.5", "false", "info"].map(yaml_text), ["5m", "\"0\"", "\"0.5\"", "\"false\"", "info"]);
+        assert_eq!(
+            ["5m", "0", "0.5", "false", "info", "[]"].map(yaml_text),
+            ["5m", "\"0\"", "\"0.5\"", "\"false\"", "info", "\"[]\""]
+        );
     }
 }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use wfe_core::backoff::{Backoff, Thousandths};
+use wfe_core::limit::Limits;
 use wfe_core::policy::{CircuitPolicy, Policy, Scope, TriagePolicy};
 
+use super::limits::parse_limits;
 use super::parse_duration;
 
 /// The workflows that an execution failure blocks.
@@ -84,6 +86,12 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_TRIAGE_MAX_PER_HOUR", value_name = "NUMBER", default_value = "10", value_parser = parse_number)]
     pub triage_max_per_hour: u32,
 
+    /// How many targets are worked on at once, as a YAML list of at most 20 limits such as {name: drains, kind: node,
+    /// maxRunning: 3}. The oldest execution in the line of a limit is next. The fields kind, workflowId and namespace
+    /// (of the target) select what a limit matches. Each can be left out.
+    #[arg(long, env = "WFE_LIMITS", value_name = "LIST", default_value = "[]", value_parser = parse_limits)]
+    pub limits: Limits,
+
     /// Whether the operator starts nothing new, on any target. Runs that have begun go on. Undecided executions wait,
     /// and their status says why.
     #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
@@ -112,6 +120,7 @@ impl PolicyArgs {
                 breaker_minimum: self.breaker_minimum,
             },
             triage: TriagePolicy { cooldown: self.triage_cooldown, max_per_hour: self.triage_max_per_hour },
+            limits: self.limits.clone(),
             paused_by: self.paused.then(|| "the flag --paused (WFE_PAUSED)".into()),
             ..rest.clone()
         }
@@ -170,6 +179,7 @@ mod tests {
             "--breaker-minimum=2",
             "--triage-cooldown=1s",
             "--triage-max-per-hour=0",
+            "--limits=[{name: all, maxRunning: 7}]",
             "--paused=true",
         ]);
         let backoff = Backoff {
@@ -189,6 +199,7 @@ mod tests {
                 breaker_minimum: 2,
             },
             triage: TriagePolicy { cooldown: Duration::from_secs(1), max_per_hour: 0 },
+            limits: parse_limits("[{name: all, maxRunning: 7}]").unwrap(),
             paused_by: Some("the flag --paused (WFE_PAUSED)".into()),
             ..Policy::default()
         };
@@ -213,6 +224,7 @@ mod tests {
             (&["--breaker-threshold=2"], "--breaker-threshold"),
             (&["--breaker-minimum=1"], "breaker-minimum"),
             (&["--triage-max-per-hour=1001"], "triage-max-per-hour"),
+            (&["--limits=[{name: all}]"], "--limits"),
         ] {
             let error = policy(flags).unwrap_err();
             assert!(error.contains(named), "{flags:?}: {error}");

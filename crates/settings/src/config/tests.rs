@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wfe_core::backoff::{Backoff, Thousandths};
+use wfe_core::limit::{Limit, Limits};
 use wfe_core::policy::{CircuitPolicy, Scope, TriagePolicy};
 
 use super::*;
@@ -76,6 +77,7 @@ fn every_key_changes_its_value() {
         ("breaker-minimum", "8"),
         ("triage-cooldown", "9h"),
         ("triage-max-per-hour", "11"),
+        ("limits", "- name: drains\n  kind: Node\n  maxRunning: 3\n"),
     ])
     .unwrap();
     let (seconds, minutes) = (Duration::from_secs, Duration::from_mins);
@@ -97,6 +99,13 @@ fn every_key_changes_its_value() {
             breaker_minimum: 8,
         },
         triage: TriagePolicy { cooldown: minutes(9 * 60), max_per_hour: 11 },
+        limits: Limits::from_iter([Limit {
+            name: "drains".into(),
+            kind: Some("node".into()),
+            workflow_id: None,
+            namespace: None,
+            max_running: 3,
+        }]),
         paused_by: Some("ConfigMap ops/config".into()),
     };
     assert_eq!(in_force.policy, expected);
@@ -145,6 +154,7 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
         ("breaker-minimum", &["0", "1", "10001"]),
         ("triage-cooldown", &["0", "0s"]),
         ("triage-max-per-hour", &["1001"]),
+        ("limits", &["", "3", "[", "[{}]", "[{name: a, maxRunning: 0}]", "{name: a, maxRunning: 1}"]),
     ];
     assert!(more.iter().map(|(key, _)| *key).eq(keys()), "every key has its rows");
     for ((key, values), row) in more.iter().zip(TABLE) {

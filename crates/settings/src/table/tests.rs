@@ -51,6 +51,7 @@ fn the_flag_of_each_row_takes_values_of_its_kind_and_no_others() {
                 (listed.iter().map(|value| value.get_name().to_owned()).collect(), vec!["maybe".to_owned()])
             }
             Kind::LogFilter => (vec!["warn".to_owned(), "warn,a=debug".to_owned()], vec!["maybe".to_owned()]),
+            Kind::Limits => (vec!["[{name: a, maxRunning: 1}]".to_owned()], vec!["[{name: a}]".to_owned()]),
             Kind::ObjectName => (vec!["one".to_owned()], vec!["Two_Words".to_owned()]),
         };
         for value in &good {
