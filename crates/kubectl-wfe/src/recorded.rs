@@ -50,7 +50,7 @@ impl Recorded {
     pub(crate) fn is_trouble(&self) -> bool {
         !matches!(
             self.reason(),
-            "Turn" | "RivalUndecided" | "OwnerLate" | "Draining" | "Paused" | "Withdrawn" | "Deleting"
+            "Turn" | "RivalUndecided" | "OwnerLate" | "Draining" | "Paused" | "Withdrawn" | "Deleting" | "Limit"
         )
     }
 

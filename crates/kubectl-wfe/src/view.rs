@@ -5,6 +5,7 @@ mod chain;
 mod circuits;
 mod listed;
 mod made_up;
+mod places;
 mod refusal;
 
 use std::collections::BTreeMap;
@@ -270,6 +271,7 @@ impl Seen {
     pub(crate) fn of(mut index: Index, executions: Vec<DynamicObject>, installation: Installation, now: Time) -> Self {
         tell_of_triages(&mut index, now);
         circuits::draw_turns(&mut index, &installation.policy, now);
+        places::give_places(&mut index, &installation.policy, now);
         Self { now, index, executions, unread: None, installation }
     }
 
@@ -299,12 +301,14 @@ impl Seen {
     /// Decides as the operator would, and returns the part about one execution.
     pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
         let decision = decide(target, &self.installation.policy, self.now);
-        let behind = chain::behind(target, &decision, id);
+        let mut behind = chain::behind(target, &decision, id);
         let Decision { judged, waiting, .. } = decision;
+        let waiting = waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting);
+        behind.extend(waiting.iter().flat_map(|waiting| self.holders(target, waiting)));
         Answer {
             behind,
             judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
-            waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
+            waiting,
         }
     }
 

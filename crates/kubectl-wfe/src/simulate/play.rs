@@ -194,6 +194,7 @@ impl<'a> Play<'a> {
         for _ in 0..MOST_ROUNDS {
             let news = self.index.settle_circuits(self.now);
             self.story.circuits(&news, self.now);
+            self.index.give_places(self.now);
             self.changed.extend(self.index.take_dirty());
             if self.changed.is_empty() {
                 return Ok(());
@@ -209,6 +210,7 @@ impl<'a> Play<'a> {
     fn decide_on(&mut self, key: &Key) -> Result<()> {
         self.index.settle(key);
         self.index.show_circuits(key);
+        self.index.show_places(key, &self.policy.limits, self.now);
         self.index.tell_of_triages(key, self.now);
         let Some(entry) = self.index.ready(key) else {
             self.wake(key, None);
@@ -218,6 +220,7 @@ impl<'a> Play<'a> {
         self.story.stands(key, entry.target.label(), &decision.standing, self.now);
         self.index.waits(key, &decision, self.now);
         self.index.line_up(&decision, self.now);
+        self.index.ask_for_places(key, &decision, self.now);
         self.wake(key, decision.wake);
         self.index.begun(key, &decision.actions, self.now);
         for action in decision.actions {
