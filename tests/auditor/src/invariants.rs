@@ -6,6 +6,7 @@ mod counter;
 mod exclusion;
 mod facts;
 mod forbidden;
+mod limits;
 mod phases;
 mod schedules;
 mod settled;
@@ -31,6 +32,7 @@ const INVARIANTS: &[Invariant] = &[
     counter::judge,
     chain::judge,
     schedules::judge,
+    limits::judge,
 ];
 
 /// Judges all invariants. The violations of one invariant are in the order in which they happened.

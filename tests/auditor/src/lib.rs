@@ -51,6 +51,7 @@
 //!   or outlives its plan. `verdict`, `adjusted`: an effect that the verdict does not have, or that the schedule does
 //!   not allow. `analyst`: an execution made for no triage that awaits one.
 //! - 15, `spec`: an operator changed the spec of a schedule.
+//! - 17, `limit`: more targets with a released, unfinished run than a limit of [`Policy::limits`] allows.
 //!
 //! # What it cannot judge
 //! - Rules 2 to 5 of section 6 and the counter without a known policy ([`Options::policy`]), or on targets of
@@ -85,7 +86,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use input::{Change, ChangeType, InputError, Request, read_changes, read_requests};
-pub use policy::{Policy, Scope};
+pub use policy::{Limit, Limits, Policy, Scope};
 pub use report::{Counts, Moment, ObjectRef, Report, Requirement, Violation, When};
 
 use authors::Authors;

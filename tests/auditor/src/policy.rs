@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, ValueEnum};
+use serde::Deserialize;
 
 /// The policy of all operators of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -47,6 +48,33 @@ pub struct Policy {
     /// How many triages may have begun within an hour.
     #[arg(long, value_name = "NUMBER", default_value = "10")]
     pub triage_max_per_hour: u32,
+
+    /// How many targets one leader may have worked on at once, as a JSON list of limits.
+    #[arg(long, value_name = "LIST", default_value = "[]", value_parser = limits)]
+    pub limits: Limits,
+}
+
+/// Limits of how many targets are worked on at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Limits(pub Vec<Limit>);
+
+/// One limit.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Limit {
+    /// Its name.
+    pub name: String,
+    /// The kind of the target, in canonical form.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// The workflow.
+    #[serde(default)]
+    pub workflow_id: Option<String>,
+    /// The namespace of the target.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// How many targets.
+    pub max_running: u32,
 }
 
 /// What an execution failure blocks.
@@ -94,12 +122,17 @@ impl Default for Policy {
             cooldown_period: Duration::from_mins(5),
             triage_cooldown: Duration::from_hours(24),
             triage_max_per_hour: 10,
+            limits: Limits::default(),
         }
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     wfe_core::duration::parse(text).map_err(|error| error.to_string())
+}
+
+fn limits(text: &str) -> Result<Limits, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 fn thousandths(text: &str) -> Result<u32, String> {
@@ -132,6 +165,7 @@ mod tests {
             ("--cooldown-period", "0"),
             ("--triage-cooldown", "1h"),
             ("--triage-max-per-hour", "4"),
+            ("--limits", r#"[{"name": "drains", "kind": "node", "maxRunning": 3}]"#),
             ("--log-level", "debug"),
         ];
         let expected = Policy {
@@ -145,6 +179,13 @@ mod tests {
             cooldown_period: Duration::ZERO,
             triage_cooldown: Duration::from_hours(1),
             triage_max_per_hour: 4,
+            limits: Limits(vec![Limit {
+                name: "drains".to_owned(),
+                kind: Some("node".to_owned()),
+                workflow_id: None,
+                namespace: None,
+                max_running: 3,
+            }]),
         };
         assert_eq!(Policy::of_flags(flags), Ok(expected));
         assert!(Policy::of_flags([("--cooldown-period", "soon")]).unwrap_err().contains("--cooldown-period"));

@@ -9,6 +9,7 @@ mod command;
 mod counters;
 mod good;
 mod incomplete;
+mod limits;
 mod real;
 mod reasons;
 mod records;
