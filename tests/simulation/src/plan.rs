@@ -314,6 +314,30 @@ impl Plan {
         Ok(())
     }
 
+    /// Returns whether each leader sees what there is: limits are then exact. A request that is late may arrive in the
+    /// next term, and a watch that is behind shows a task later than the end of its run.
+    #[must_use]
+    pub fn is_seen_in_time(&self) -> bool {
+        let is_blind = |what: &Trouble| {
+            matches!(
+                what,
+                Trouble::Late { .. }
+                    | Trouble::Clock { .. }
+                    | Trouble::WatchLate { .. }
+                    | Trouble::WatchSilent { .. }
+                    | Trouble::WatchRefused { .. }
+            )
+        };
+        let is_divided = |what: &Trouble| {
+            matches!(
+                what,
+                Trouble::Lost { .. } | Trouble::AnswerLost { .. } | Trouble::Partition | Trouble::Refused { .. }
+            )
+        };
+        let divides = |what: &Trouble| self.replicas > 1 && is_divided(what);
+        !self.faults.iter().any(|fault| is_blind(&fault.what) || divides(&fault.what))
+    }
+
     /// Returns the time after the last act and the last fault that heals.
     #[must_use]
     pub fn calm_from(&self) -> Millis {

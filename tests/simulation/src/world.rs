@@ -179,7 +179,11 @@ impl World {
             return Ok(None);
         }
         let flags = self.plan.flags.iter().filter_map(|flag| flag.split_once('='));
-        wfe_auditor::Policy::of_flags(flags).map(Some).map_err(anyhow::Error::msg)
+        let mut policy = wfe_auditor::Policy::of_flags(flags).map_err(anyhow::Error::msg)?;
+        if !self.plan.is_seen_in_time() {
+            policy.limits = wfe_auditor::Limits::default();
+        }
+        Ok(Some(policy))
     }
 
     /// Performs the acts and faults of the plan in the order of their times.

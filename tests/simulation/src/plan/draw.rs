@@ -1,5 +1,6 @@
 //! Draws a plan from a seed: some targets, some rivals for each, some deeds of people, and a few kinds of faults.
 
+mod limits;
 mod meetings;
 mod schedules;
 mod triages;
@@ -76,6 +77,7 @@ impl Plan {
             triages::add(&mut plan, seed);
         }
         meetings::add(&mut plan, seed);
+        limits::add(&mut plan, seed);
         plan.acts.sort_by_key(|act| act.at);
         plan.faults.sort_by_key(|fault| fault.from);
         plan

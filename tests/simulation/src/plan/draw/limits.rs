@@ -1,0 +1,42 @@
+//! Draws limits of how many targets are worked on at once, with a wave of executions for them.
+
+use fastrand::Rng;
+
+use super::{DRAINS_FOR_EVER, LASTS, MINUTE, SECOND, pick};
+use crate::plan::{Act, Create, Deed, Plan};
+
+/// The first seeds have no limits: their hashes show that limits cost nothing where there are none.
+const FROM: u64 = 200;
+/// One of this many later plans has limits.
+const EACH: u64 = 4;
+/// The limits: one for all, two that overlap, and two that meet on some targets only.
+const LIMITS: [&str; 4] = [
+    r#"[{"name":"all","maxRunning":1}]"#,
+    r#"[{"name":"all","maxRunning":3},{"name":"nodes","kind":"node","maxRunning":1}]"#,
+    r#"[{"name":"restarts","workflowId":"restart","maxRunning":1},{"name":"nodes","kind":"node","maxRunning":2}]"#,
+    r#"[{"name":"payment","namespace":"payment","maxRunning":1},{"name":"restarts","workflowId":"restart","maxRunning":2}]"#,
+];
+
+/// Adds limits to some plans.
+pub(super) fn add(plan: &mut Plan, seed: u64) {
+    if seed < FROM || seed % EACH != 3 {
+        return;
+    }
+    let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x11F7);
+    plan.flags.push(format!("--limits={}", pick(&mut chance, &LIMITS)));
+    // A target that drains for ever keeps its place for ever, and the line would never be empty.
+    plan.acts.retain(|act| !matches!(&act.what, Deed::Create(create) if create.story == DRAINS_FOR_EVER));
+    let at = chance.u64(MINUTE..LASTS);
+    for number in 0..chance.u64(3..10) {
+        let target =
+            if chance.bool() { format!("node/wave-{number}") } else { format!("payment/deployment/wave-{number}") };
+        let create = Create {
+            name: format!("ops/wave-{number}"),
+            target,
+            workflow: pick(&mut chance, &["restart", "cleanup"]).to_owned(),
+            story: "success".to_owned(),
+            ..Create::default()
+        };
+        plan.acts.push(Act { at: at + chance.u64(0..10 * SECOND), what: Deed::Create(create) });
+    }
+}
