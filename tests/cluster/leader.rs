@@ -35,7 +35,7 @@ pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -
     await_readyz(operator, "another answer", is).await.map(drop)
 }
 
-async fn await_leading(operator: &Operator) -> Result<()> {
+pub(crate) async fn await_leading(operator: &Operator) -> Result<()> {
     await_standing(operator, |status, said| status == 200 && said == "ok; leading\n").await
 }
 

@@ -29,6 +29,7 @@ mod hostile;
 mod kubectl_wfe;
 mod leader;
 mod lifecycle;
+mod limits;
 mod lock;
 mod metrics_port;
 mod orchestrator;
