@@ -28,21 +28,21 @@ const LATELY: TimeDelta = TimeDelta::hours(1);
 /// The answer. `-o json` shows all of it, with all rows.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Overview {
-    operator: Line,
-    policies: Line,
-    circuits: Line,
+pub(crate) struct Overview {
+    pub(crate) operator: Line,
+    pub(crate) policies: Line,
+    pub(crate) circuits: Line,
     /// Targets that are blocked, and schedules that a triage has paused or whose spec cannot be used.
-    needs_person: Vec<Row>,
-    running: Vec<Row>,
-    waiting: Vec<Row>,
+    pub(crate) needs_person: Vec<Row>,
+    pub(crate) running: Vec<Row>,
+    pub(crate) waiting: Vec<Row>,
     /// Schedules whose next slot would be held.
     would_be_held: Vec<Row>,
     /// How many executions ended within the last hour: by phase, or by the reason of a skip.
-    last_hour: BTreeMap<String, usize>,
+    pub(crate) last_hour: BTreeMap<String, usize>,
     /// The namespace that the rows are limited to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// The command that comes next, if something needs a person.
     next: Option<String>,
     /// Whether the trouble of the operator, and not another execution or a person, keeps an execution from its turn.
@@ -52,26 +52,29 @@ pub(super) struct Overview {
 /// What is known of a part of the installation.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
-    is_well: bool,
-    message: String,
+pub(crate) struct Line {
+    pub(crate) is_well: bool,
+    pub(crate) message: String,
 }
 
 /// A target, execution or schedule, since when, and why.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
-    subject: String,
+pub(crate) struct Row {
+    pub(crate) subject: String,
     /// Since when, as `3m`; for a schedule, in how much time its slot is.
-    age: String,
-    why: String,
+    pub(crate) age: String,
+    pub(crate) why: String,
     #[serde(skip)]
-    at: Time,
+    pub(crate) at: Time,
+    /// The commands that come next, the first one first.
+    #[serde(skip)]
+    pub(crate) commands: Vec<String>,
 }
 
 impl Overview {
     /// Collects it, from one namespace if one is given: its executions and schedules, and the targets in it.
-    pub(super) fn of(seen: &Seen, namespace: Option<&str>) -> Self {
+    pub(crate) fn of(seen: &Seen, namespace: Option<&str>) -> Self {
         let open: Vec<String> = seen
             .circuits()
             .open()
@@ -105,7 +108,7 @@ impl Overview {
         {
             rows.sort_by(|a, b| (a.at, &a.subject).cmp(&(b.at, &b.subject)));
         }
-        overview.next = overview.needs_person.first().map(|row| format!("kubectl wfe status {}", row.subject));
+        overview.next = overview.needs_person.first().and_then(|row| row.commands.first().cloned());
         overview
     }
 
@@ -125,26 +128,30 @@ impl Overview {
                 }
                 _ => format!("{} failed{place}", past.execution),
             };
-            self.needs_person.push(Row::since(name, past.completed_at, seen.now, why));
+            let row = Row::since(name, past.completed_at, seen.now, why).then([
+                format!("kubectl wfe status {name}"),
+                format!("kubectl wfe logs {} -n {}", past.execution.name, past.execution.namespace),
+                format!("kubectl wfe clear {name} --reason ''"),
+            ]);
+            self.needs_person.push(row);
         }
         for schedule in target.schedules.values().filter(|it| is_in(Some(&it.id.namespace), namespace)) {
-            let subject = format!("schedule/{}", schedule.id.name);
-            let subject = format!("{subject} -n {}", schedule.id.namespace);
+            let here = format!("{} -n {}", schedule.id.name, schedule.id.namespace);
+            let subject = format!("schedule/{here}");
+            let explain = format!("kubectl wfe schedule explain {here}");
             if let Err(why) = &schedule.plan {
-                self.needs_person.push(Row::since(
-                    &subject,
-                    seen.now,
-                    seen.now,
-                    format!("its spec cannot be used: {why}"),
-                ));
+                let why = format!("its spec cannot be used: {why}");
+                self.needs_person.push(Row::since(&subject, seen.now, seen.now, why).then([explain.clone()]));
             } else if let Some(triage) = schedule.status.paused_by() {
                 let why = format!("paused by the triage of {}", triage.of);
                 let at = schedule.status.held_since.unwrap_or(seen.now);
-                self.needs_person.push(Row::since(&subject, at, seen.now, why));
+                let resume = format!("kubectl wfe schedule resume {here} --reason ''");
+                self.needs_person.push(Row::since(&subject, at, seen.now, why).then([explain.clone(), resume]));
             }
             if let (Held::Ahead(why), Some(next)) = (&schedule.status.held, &schedule.status.next) {
                 let age = format!("in {}", since(seen.now, next.at));
-                self.would_be_held.push(Row { subject, age, why: why.to_string(), at: next.at });
+                let row = Row { subject, age, why: why.to_string(), at: next.at, commands: vec![explain] };
+                self.would_be_held.push(row);
             }
         }
     }
@@ -153,17 +160,20 @@ impl Overview {
         let Ok(record) = seen.record(object) else { return };
         let execution = &record.execution;
         let target = record.target.as_ref().map_or("an unreadable target", |target| target.as_str());
+        let here = format!("{} -n {}", execution.id.name, execution.id.namespace);
         match &execution.state {
             ExecutionState::Running { started_at, .. } => {
                 let why = format!("{}: {}", execution.id, progress(object, seen));
-                self.running.push(Row::since(target, started_at.unwrap_or(execution.created), seen.now, why));
+                let row = Row::since(target, started_at.unwrap_or(execution.created), seen.now, why);
+                self.running.push(row.then([format!("kubectl wfe logs {here} --follow")]));
             }
             ExecutionState::Undecided { .. } => {
                 let recorded = Recorded::of(object, seen.now);
                 self.is_stuck |= recorded.as_ref().is_some_and(Recorded::is_trouble);
                 let why = recorded.as_ref().map_or("new", |recorded| recorded.reason());
                 let why = format!("{}: {why}", execution.id);
-                self.waiting.push(Row::since(target, execution.created, seen.now, why));
+                let row = Row::since(target, execution.created, seen.now, why);
+                self.waiting.push(row.then([format!("kubectl wfe explain {here}")]));
             }
             state => {
                 let ended = text(object, "/status/completionTime").and_then(|at| at.parse::<Time>().ok());
@@ -180,7 +190,7 @@ impl Overview {
     }
 
     /// Returns whether nothing needs a person. Missing policies are for `doctor` and an alert of their own.
-    pub(super) fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         self.needs_person.is_empty() && !self.is_stuck && self.operator.is_well
     }
 
@@ -224,11 +234,17 @@ impl Overview {
 
 impl Row {
     fn since(subject: &str, at: Time, now: Time, why: String) -> Self {
-        Self { subject: subject.to_owned(), age: since(at, now), why, at }
+        Self { subject: subject.to_owned(), age: since(at, now), why, at, commands: Vec::new() }
+    }
+
+    /// Adds the commands that come next.
+    fn then<const N: usize>(self, commands: [String; N]) -> Self {
+        Self { commands: commands.into(), ..self }
     }
 }
 
-fn is_in(namespace: Option<&str>, asked: Option<&str>) -> bool {
+/// Returns whether a namespace is the one that was asked for, if one was.
+pub(crate) fn is_in(namespace: Option<&str>, asked: Option<&str>) -> bool {
     asked.is_none() || namespace == asked
 }
 
@@ -237,7 +253,13 @@ mod tests {
     use super::*;
 
     fn row(subject: &str, age: &str, why: &str) -> Row {
-        Row { subject: subject.to_owned(), age: age.to_owned(), why: why.to_owned(), at: Time::default() }
+        Row {
+            subject: subject.to_owned(),
+            age: age.to_owned(),
+            why: why.to_owned(),
+            at: Time::default(),
+            commands: vec![],
+        }
     }
 
     #[test]
