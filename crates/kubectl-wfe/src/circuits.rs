@@ -27,19 +27,19 @@ struct Report {
 /// An open circuit.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Circuit {
-    fingerprint: String,
-    since: String,
+pub(crate) struct Circuit {
+    pub(crate) fingerprint: String,
+    pub(crate) since: String,
     /// When it begins to hold schedules: later than `since` if other schedules succeeded shortly before it opened.
     holds_from: String,
     /// How many targets had failed when it opened.
-    failed: u32,
-    failed_probes: u32,
-    next_probe: String,
+    pub(crate) failed: u32,
+    pub(crate) failed_probes: u32,
+    pub(crate) next_probe: String,
     /// The schedule that makes the next probe, as `namespace/name`. None if every candidate is held for another reason.
-    turn: Option<String>,
+    pub(crate) turn: Option<String>,
     /// How many schedules with a due slot it holds.
-    held: usize,
+    pub(crate) held: usize,
     /// When it closes without another failure of its kind or a probe.
     closes_by_itself: String,
 }
@@ -62,7 +62,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &CircuitsArgs) -> Result<bo
 }
 
 impl Circuit {
-    fn of(circuit: &OpenCircuit, held: &HeldByCircuits) -> Self {
+    /// Reads an open circuit, with the schedules that circuits hold.
+    pub(crate) fn of(circuit: &OpenCircuit, held: &HeldByCircuits) -> Self {
         let turn = circuit.turn.as_ref().and_then(|uid| held.iter().find(|(id, _)| id.uid == *uid));
         Self {
             fingerprint: circuit.fingerprint.to_string(),

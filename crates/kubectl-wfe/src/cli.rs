@@ -30,7 +30,7 @@ use crate::subject::Subject;
 
 mod views;
 
-pub(crate) use views::{HistoryArgs, ListArgs, StatusArgs};
+pub(crate) use views::{DashboardArgs, HistoryArgs, ListArgs, StatusArgs, StatusFormat};
 
 const EXPLAIN: &str = "\
 Examples:
@@ -74,6 +74,9 @@ pub(crate) enum Command {
     /// command comes next. Writes nothing.
     #[command(after_help = views::STATUS)]
     Status(Box<StatusArgs>),
+    /// Show the overview as a page in your browser: what happened on each target over time. Writes nothing.
+    #[command(after_help = views::DASHBOARD)]
+    Dashboard(Box<DashboardArgs>),
     /// List executions, a line each: what they do or wait for, or why they ended. Writes nothing.
     #[command(after_help = views::LIST)]
     List(Box<ListArgs>),

@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The namespace of an object that is named without one.
     pub(crate) namespace: String,
+    /// The context of the kubeconfig; without one, the address of the API server.
+    pub(crate) cluster: String,
     /// By how much the API server's clock is ahead of this machine's.
     ahead: TimeDelta,
 }
@@ -44,6 +46,7 @@ impl Connection {
         }
         let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
+        let name = context(cluster).unwrap_or_else(|| server.clone());
         let client = Client::try_from(config).context("cannot use the kubeconfig; check its certificates")?;
         let ahead = ahead(&client).await.map_err(|cause| {
             anyhow!(
@@ -52,7 +55,7 @@ impl Connection {
                 server.trim_end_matches('/')
             )
         })?;
-        Ok(Self { client, namespace, ahead })
+        Ok(Self { client, namespace, cluster: name, ahead })
     }
 
     /// Returns the time by the API server's clock: the times in objects are the server's, or those of machines that
@@ -116,6 +119,15 @@ async fn config(args: &ClusterArgs) -> Result<Config> {
             .context("cannot use --context; see: kubectl config get-contexts");
     }
     Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")
+}
+
+/// Returns the name of the context that [`config`] takes. It is only shown.
+fn context(args: &ClusterArgs) -> Option<String> {
+    let read = || match &args.kubeconfig {
+        Some(file) => Kubeconfig::read_from(file),
+        None => Kubeconfig::read(),
+    };
+    args.context.clone().or_else(|| read().ok()?.current_context).filter(|name| !name.is_empty())
 }
 
 /// Asks for the version, which every user may read, and compares the `Date` of the answer with this machine's clock.

@@ -17,16 +17,16 @@ use crate::view::Lookout;
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Event {
-    at: String,
-    what: String,
+pub(crate) struct Event {
+    pub(crate) at: String,
+    pub(crate) what: String,
     /// The execution or the user.
-    who: String,
-    detail: String,
+    pub(crate) who: String,
+    pub(crate) detail: String,
     /// How many equal skips in a row this event stands for.
-    count: usize,
+    pub(crate) count: usize,
     #[serde(skip)]
-    time: Time,
+    pub(crate) time: Time,
 }
 
 /// Runs the command. Always yes.
@@ -50,7 +50,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: HistoryArgs) -> Result<bool
 }
 
 /// Returns what an execution and people did, by its status.
-fn events(object: &DynamicObject) -> Vec<Event> {
+pub(crate) fn events(object: &DynamicObject) -> Vec<Event> {
     let meta = &object.metadata;
     let name =
         format!("{}/{}", meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
@@ -87,7 +87,7 @@ fn events(object: &DynamicObject) -> Vec<Event> {
 }
 
 /// Orders events by time, and folds skips in a row for the same reason into one.
-fn folded(mut events: Vec<Event>) -> Vec<Event> {
+pub(crate) fn folded(mut events: Vec<Event>) -> Vec<Event> {
     events.sort_by(|a, b| (a.time, &a.who).cmp(&(b.time, &b.who)));
     let mut folded: Vec<Event> = Vec::new();
     for event in events {

@@ -12,6 +12,7 @@ mod cli;
 mod complete;
 mod config;
 mod connection;
+mod dashboard;
 mod doctor;
 mod execution;
 mod explain;
@@ -26,6 +27,7 @@ mod moment;
 mod nearest;
 mod object;
 mod output;
+mod page;
 mod paint;
 mod pause;
 mod policies;
@@ -73,6 +75,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Wait(args) => return wait::run(&cli.cluster, &args).await,
             Command::Watch(args) => return wait::watch(&cli.cluster, &args).await,
             Command::Run(args) => return Box::pin(run::run(&cli.cluster, *args)).await,
+            Command::Dashboard(args) => dashboard::run(&cli.cluster, &args).await,
             Command::Status(args) => status::run(&cli.cluster, *args).await,
             Command::List(args) => list::run(&cli.cluster, *args).await,
             Command::History(args) => history::run(&cli.cluster, *args).await,

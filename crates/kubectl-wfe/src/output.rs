@@ -82,6 +82,11 @@ impl Output {
         self.hand_over(&format!("{}:{directive}\n", all.map(told).collect::<String>()))
     }
 
+    /// Writes a page. Its lines do not break at the width of a terminal.
+    pub(crate) fn page(&mut self, page: &str) -> io::Result<()> {
+        self.hand_over(&printable::lines(page))
+    }
+
     /// Writes and flushes: a question follows on the same line. An output that was closed, as by `head` when it has
     /// enough, is no error: what the command does, and its exit code, stay the same.
     fn hand_over(&mut self, text: &str) -> io::Result<()> {

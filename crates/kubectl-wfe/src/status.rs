@@ -4,33 +4,41 @@
 mod card;
 mod overview;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 
-use crate::cli::{ClusterArgs, ExplainArgs, Format, StatusArgs};
+use crate::cli::{ClusterArgs, ExplainArgs, Format, StatusArgs, StatusFormat};
 use crate::explain;
 use crate::object::text;
 use crate::output::output;
+use crate::page::Page;
 use crate::subject::Subject;
 use crate::view::{Lookout, Seen};
 use card::Card;
-use overview::Overview;
+pub(crate) use overview::{Line, Overview, Row, is_in};
 
 /// Runs the command. Yes: nothing needs a person; of a target or execution: as `explain`.
 pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool> {
     let StatusArgs { subject, output: format, view } = args;
     let Some(subject) = subject else {
         let lookout = Lookout::open(cluster, &view).await?;
+        if format == Some(StatusFormat::Html) {
+            let page = Page::read(&lookout, cluster).await?;
+            output().page(&page.html(None, None))?;
+            return Ok(page.is_well());
+        }
         let seen = lookout.look().await?;
         let overview = Overview::of(&seen, cluster.namespace.as_deref());
         match format {
-            Some(Format::Json) => output().json("Status", &overview)?,
+            Some(_) => output().json("Status", &overview)?,
             None => write!(output(), "{}", overview.told())?,
         }
         return Ok(overview.is_well());
     };
+    ensure!(format != Some(StatusFormat::Html), "-o html shows the overview: name no target or execution");
     if format.is_some() {
-        let args = ExplainArgs { subject: Some(subject), file: None, workflow: None, output: format, view };
+        let output = Some(Format::Json);
+        let args = ExplainArgs { subject: Some(subject), file: None, workflow: None, output, view };
         return explain::run(cluster, args).await;
     }
     let lookout = Lookout::open(cluster, &view).await?;

@@ -82,7 +82,11 @@ pub(crate) struct Answer {
 impl Lookout {
     /// Connects to the cluster of the kubeconfig.
     pub(crate) async fn open(cluster: &ClusterArgs, args: &ViewArgs) -> Result<Self> {
-        let connection = Connection::open(cluster).await?;
+        Self::on(Connection::open(cluster).await?, args).await
+    }
+
+    /// Reads the installation again, over a connection that is there.
+    pub(crate) async fn on(connection: Connection, args: &ViewArgs) -> Result<Self> {
         let installation = Installation::read(&connection, args).await?;
         Ok(Self { namespace: connection.namespace.clone(), installation, connection })
     }
@@ -243,6 +247,11 @@ impl Lookout {
     /// Returns what is wrong with the kind of a target, if the cluster does not serve it.
     pub(crate) async fn unserved(&self, target: &TargetName) -> Option<String> {
         kinds::unserved(&self.connection.client, target).await
+    }
+
+    /// Returns the name of the cluster, as the caller knows it.
+    pub(crate) fn cluster(&self) -> &str {
+        &self.connection.cluster
     }
 
     /// Returns the time by the API server's clock.

@@ -1,6 +1,6 @@
 //! The flags of `status`, `list` and `history`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use wfe_core::target::TargetName;
 
 use super::{Format, ListFormat, ViewArgs};
@@ -12,8 +12,16 @@ Examples:
   kubectl wfe status node/worker-1          what blocks it, and what must I do?
   kubectl wfe status restart-x7k2p          what does this execution do now?
   kubectl wfe status --namespace payment    the overview of one namespace
+  kubectl wfe status -o html > now.html     the overview as a page in one file, for a ticket
 
 Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
+
+pub(super) const DASHBOARD: &str = "\
+Example:
+  kubectl wfe dashboard
+
+Serves the page on this machine alone, until Ctrl-C. Its address has a secret: whoever knows the address sees what you \
+may see. Exit code: 0; 2 an error.";
 
 pub(super) const LIST: &str = "\
 Examples:
@@ -38,8 +46,25 @@ pub(crate) struct StatusArgs {
 
     /// The format of the answer. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
+    pub(crate) output: Option<StatusFormat>,
 
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
+
+/// The formats of `status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    /// One JSON object.
+    Json,
+    /// The overview as a page, in one file that loads nothing.
+    Html,
+}
+
+/// The flags of `dashboard`.
+#[derive(Debug, Args)]
+pub(crate) struct DashboardArgs {
     /// How to look.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
