@@ -56,12 +56,17 @@ test-all: versions-rust assets assets-oldest assets-helm assets-prometheus asset
 	@.ci/test-clients
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-model --bin model
+	$(MAKE) --no-print-directory test-page
 	$(MAKE) --no-print-directory test-release
 
 .PHONY: test-clients
 test-clients: versions-rust assets assets-clients bins ## Test the Go types and the programs in Go and Python, also on a control plane
 	@.ci/test-clients
 	WFE_TEST_ALL=1 cargo test --package wfe-tests --test cluster -- the_program_in_
+
+.PHONY: test-page
+test-page: versions-rust ## Look at the page of kubectl wfe in a headless Chromium, if one is there (SHOTS=dir keeps screenshots)
+	@tests/page/check $(if $(SHOTS),--shots $(SHOTS))
 
 # Also runs the static binary as the chart deploys it.
 .PHONY: test-release
