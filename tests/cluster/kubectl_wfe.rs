@@ -3,6 +3,7 @@
 
 mod clear;
 mod conventions;
+mod dashboard;
 pub(crate) mod doctor;
 mod histories;
 mod hostile;
