@@ -95,7 +95,7 @@ fn parts(page: &str) -> Result<Vec<Part>> {
         parts.push(match (language, body.first().and_then(|first| first.strip_prefix("# "))) {
             ("sh", _) => Part::Script(body.join("\n")),
             ("console", _) => Part::Answers(answers(&body)?),
-            (_, Some(name)) if name.ends_with(".yaml") && !name.contains(' ') => {
+            (_, Some(name)) if Path::new(name).extension().is_some_and(|it| it == "yaml") && !name.contains(' ') => {
                 Part::File { name: name.to_owned(), text: body.join("\n") }
             }
             _ => Part::Text(format!("```{language}\n{}\n```\n", body.join("\n"))),
@@ -126,7 +126,7 @@ fn alike(answer: &str) -> Result<String> {
     for (varies, instead) in VARIES {
         text = Regex::new(varies)?.replace_all(&text, instead).into_owned();
     }
-    Ok(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    Ok(text.lines().map(|line| line.trim_end().to_owned() + "\n").collect())
 }
 
 /// A person at a shell in the checkout, with further terminals for the programs that run in the foreground.
@@ -204,10 +204,10 @@ impl Reader {
             Ok(String::from_utf8(output.stdout)?)
         };
         let reads = READS.iter().any(|it| command.starts_with(it));
-        let agrees = |answer: &String| alike(answer).is_ok_and(|answer| answer == is);
+        let is_it = |answer: &String| alike(answer).is_ok_and(|answer| answer == is);
         let within = if writes { SETTLES_WITHIN } else { AGREES_WITHIN };
-        let agreed = if reads { ask_until(within, command, ask, agrees).await.ok() } else { None };
-        let answer = if let Some(answer) = agreed { answer } else { ask().await? };
+        let last = if reads { ask_until(within, command, ask, is_it).await.ok() } else { None };
+        let answer = if let Some(answer) = last { answer } else { ask().await? };
         Ok(if alike(&answer)? == is { expected.to_owned() } else { answer })
     }
 

@@ -112,12 +112,13 @@ impl Lookout {
     pub(crate) async fn look_at(&self, target: Option<&TargetName>, added: Option<&DynamicObject>) -> Result<Seen> {
         let execution_namespace = &self.installation.execution_namespace;
         let schedules = self.list(Kind::Schedule).await.ok();
-        // The circuits that hold a schedule depend on the executions of all targets.
+        // The circuits that hold a schedule, and limits, depend on the executions of all targets.
         let has_this_target = |schedule: &DynamicObject| {
             let delivery = read(Kind::Schedule, schedule.clone(), execution_namespace);
             matches!(delivery, Some(Delivery::Schedule(record)) if record.target.as_ref() == target)
         };
-        let alone = target.filter(|_| !schedules.iter().flatten().any(has_this_target));
+        let has_limits = !self.installation.policy.limits.is_empty();
+        let alone = target.filter(|_| !has_limits && !schedules.iter().flatten().any(has_this_target));
         self.see(schedules, alone, added).await
     }
 

@@ -316,7 +316,7 @@ pub(crate) fn any_history() -> impl Strategy<Value = Target> {
     (executions, any_schedules(), any_guard(), place).prop_map(|(executions, schedules, guard, place)| {
         let places = place.map(place_of).unwrap_or_default();
         let ended = executions.into_iter().filter(|it| !matches!(it.state, ExecutionState::Running { .. }));
-        Target { guard, places, ..with_schedules(target(ended.collect(), vec![]), schedules) }
+        Target { places, guard, ..with_schedules(target(ended.collect(), vec![]), schedules) }
     })
 }
 

@@ -122,7 +122,7 @@ impl Cluster {
             watch_namespace: None,
             execution_namespace: RUNS.to_owned(),
             leader: Leader::Is("wfe-operator-6f7c-k2x9p_1f3a".to_owned()),
-            policies: "all 13 are as they ship".to_owned(),
+            policies: crate::policies::Policies { count: 13, ..crate::policies::Policies::default() },
         };
         Page::of(&Seen::of(index, executions, installation, now()), cluster, namespace)
     }

@@ -97,8 +97,10 @@ mod tests {
         let text = || {
             let series = registry.gather().into_iter().flat_map(|mut family| {
                 let name = family.name().to_owned();
-                let values =
-                    family.take_metric().into_iter().map(|it| it.get_gauge().value() + it.get_counter().value());
+                let values = family
+                    .take_metric()
+                    .into_iter()
+                    .map(|it| it.get_gauge().get_value() + it.get_counter().get_value());
                 values.map(|value| format!("{name} {value}")).collect::<Vec<_>>()
             });
             series.collect::<Vec<_>>()

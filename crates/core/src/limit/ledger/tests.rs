@@ -239,7 +239,8 @@ proptest! {
                 }
                 Step::Leave(key) => {
                     ledger.decided(&key, vec![], false, at(0));
-                    (plain.given.remove(&key), plain.asks.remove(&key));
+                    plain.given.remove(&key);
+                    plain.asks.remove(&key);
                 }
                 Step::Use(key) if plain.given.contains_key(&key) => {
                     ledger.decided(&key, vec![], true, at(0));
@@ -251,7 +252,9 @@ proptest! {
                 }
                 Step::Forget(key) => {
                     ledger.forget(&key);
-                    (plain.held.remove(&key), plain.given.remove(&key), plain.asks.remove(&key));
+                    plain.held.remove(&key);
+                    plain.given.remove(&key);
+                    plain.asks.remove(&key);
                 }
                 Step::Give => {
                     let before: Vec<u32> = ledger.counts().iter().map(|count| count.running).collect();
