@@ -1,6 +1,6 @@
 //! `kubectl wfe dashboard`: serves the page of the overview on this machine, until Ctrl-C.
 //!
-//! The page is read with the caller's permissions, so nobody else may read it: the server listens on loopback alone,
+//! The page is read with the caller's permissions, so no other user may read it. The server listens on loopback alone,
 //! and its address has a secret that only the caller's terminal shows.
 
 mod door;

@@ -1,4 +1,4 @@
-//! Who may read the page. Pure, but for the secret.
+//! Decides which requests get the page. Pure, except for the secret.
 
 use std::fmt::Write as _;
 

@@ -12,8 +12,8 @@ use crate::moment::since;
 const MOST_LANES: usize = 60;
 /// How many events of a lane are listed, the latest. `kubectl wfe history` shows all.
 const MOST_EVENTS: usize = 12;
-/// Bars and marks of a kind that begin within the same part of the axis are one: 40 of 10,000 are three pixels of a
-/// lane that is 750 pixels wide. So a kind has at most 250 of them.
+/// Bars and marks of a kind that begin within the same part of the axis are one. The axis has 250 such parts, each
+/// three pixels wide in a lane of 750 pixels.
 const MERGED: i64 = 40;
 /// The narrowest bar: two pixels.
 const NARROWEST: i64 = 30;

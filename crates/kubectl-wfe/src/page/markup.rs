@@ -1,13 +1,15 @@
 //! The template of the page. `maud` escapes every text, and [`line`] shows characters by number that would reverse or
 //! hide text.
 
+mod targets;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::axis::{Axis, FULL, Window};
-use super::lane::{Drawn, Kind, Lane, Lanes};
+use super::axis::Axis;
+use super::lane::Lanes;
 use super::{Page, ScheduleRow};
 use crate::circuits::Circuit;
 use crate::output::line;
@@ -19,20 +21,8 @@ const SCRIPT: &str = include_str!("page.js");
 const SHAPES: &str = include_str!("shapes.svg");
 /// How many rows of a section are shown: a page with more is no overview.
 const MOST_ROWS: usize = 50;
-/// The legend, in the order of reading.
-const LEGEND: [(Kind, &str); 11] = [
-    (Kind::Ran, "completed"),
-    (Kind::Failed, "failed"),
-    (Kind::Runs, "running"),
-    (Kind::Waiting, "waiting"),
-    (Kind::Blocked, "blocked"),
-    (Kind::Backoff, "backoff"),
-    (Kind::Cooldown, "cooldown"),
-    (Kind::Skipped, "skipped"),
-    (Kind::Cleared, "cleared"),
-    (Kind::Slot, "next slot"),
-    (Kind::HeldSlot, "held slot"),
-];
+/// How many rows of a section are shown at once.
+const FIRST_ROWS: usize = 6;
 
 /// Returns the content security policy: the style and the script of the page by their hashes, its icon, requests to
 /// the server that it came from, and nothing else.
@@ -74,7 +64,7 @@ pub(super) fn document(page: &Page, axis: &Axis, lanes: &Lanes, refreshes_after:
                     (header(page, refreshes_after.is_some()))
                     main {
                         (needs_person(page))
-                        (targets(axis, lanes, refreshes_after.is_some()))
+                        (targets::targets(axis, lanes, refreshes_after.is_some()))
                         div.pair {
                             (rows("running", "Running", &page.overview.running, "kubectl wfe list -A --running"))
                             (rows("waiting", "Waiting", &page.overview.waiting, "kubectl wfe list -A --waiting"))
@@ -160,12 +150,20 @@ fn fact(name: &str, it: &Line) -> Markup {
     }
 }
 
+/// Returns whether a command has only characters that no shell obeys. All names that an API server accepts are such.
+fn is_harmless(command: &str) -> bool {
+    let words = command.strip_suffix(" --reason ''").unwrap_or(command);
+    words.chars().all(|it| it.is_ascii_alphanumeric() || " ./_:@-".contains(it))
+}
+
 /// Writes a command, and the button that copies it. Without the script the button is not there.
 fn command(command: &str) -> Markup {
     html! {
-        span.command {
-            code { (line(command)) }
-            button.copy type="button" data-key={ "copy:" (line(command)) } aria-label={ "Copy: " (line(command)) } { "Copy" }
+        @if is_harmless(command) {
+            span.command {
+                code { (line(command)) }
+                button.copy type="button" data-key={ "copy:" (line(command)) } aria-label={ "Copy: " (line(command)) } { "Copy" }
+            }
         }
     }
 }
@@ -176,16 +174,7 @@ fn needs_person(page: &Page) -> Markup {
         section #needs-person aria-labelledby="h-needs-person" {
             h2 #h-needs-person { "Needs a person" span.count { (rows.len()) } }
             @if rows.is_empty() { p.empty { "No target is blocked, and no schedule waits for a person." } }
-            ul.cards {
-                @for row in rows.iter().take(MOST_ROWS) {
-                    li.card {
-                        p.what { b { (line(&row.subject)) } " " span.age { (line(&row.age)) } }
-                        p.why { (line(&row.why)) }
-                        p.commands { @for it in &row.commands { (command(it)) " " } }
-                    }
-                }
-            }
-            (more(rows.len(), "kubectl wfe list -A --needs-person"))
+            (listed("cards", rows, "kubectl wfe list -A --needs-person"))
         }
     }
 }
@@ -202,8 +191,19 @@ fn rows(id: &str, heading: &str, rows: &[Row], all: &str) -> Markup {
         section #(id) aria-labelledby={ "h-" (id) } {
             h2 #{ "h-" (id) } { (heading) span.count { (rows.len()) } }
             @if rows.is_empty() { p.empty { "Nothing." } }
-            ul.rows {
-                @for row in rows.iter().take(MOST_ROWS) {
+            (listed("rows", rows, all))
+        }
+    }
+}
+
+/// Writes rows. All but the first ones are folded, so that the lanes stay near.
+fn listed(look: &str, rows: &[Row], all: &str) -> Markup {
+    let shown = &rows[..rows.len().min(MOST_ROWS)];
+    let (first, folded) = shown.split_at(shown.len().min(FIRST_ROWS));
+    let list = |rows: &[Row]| {
+        html! {
+            ul.(look) {
+                @for row in rows {
                     li {
                         p.what { b { (line(&row.subject)) } " " span.age { (line(&row.age)) } }
                         p.why { (line(&row.why)) }
@@ -211,130 +211,17 @@ fn rows(id: &str, heading: &str, rows: &[Row], all: &str) -> Markup {
                     }
                 }
             }
-            (more(rows.len(), all))
         }
-    }
-}
-
-/// Writes a place on the axis in percent.
-fn percent(place: i64) -> String {
-    format!("{}.{:02}%", place / 100, place % 100)
-}
-
-fn targets(axis: &Axis, lanes: &Lanes, is_live: bool) -> Markup {
-    let labels = axis.labels();
-    html! {
-        section #targets aria-labelledby="h-targets" {
-            div.heading {
-                h2 #h-targets { "Targets" span.count { (lanes.lanes.len()) } }
-                @if is_live {
-                    nav.windows aria-label="How far back" {
-                        @for window in Window::ALL {
-                            a href={ "?window=" (window.name()) } data-key={ "window:" (window.name()) }
-                                aria-current=[(window == axis.window).then_some("true")] { (window.name()) }
-                        }
-                    }
-                } @else { p.dim { "the last " (axis.window.name()) } }
-            }
-            @if lanes.lanes.is_empty() {
-                p.empty { "Nothing happened on a target within the last " (axis.window.name()) "." }
-            } @else {
-                (legend())
-                div.axis aria-hidden="true" {
-                    span {}
-                    svg height="20" {
-                        @for (place, label) in &labels {
-                            @if (300..8100).contains(place) || (9000..9800).contains(place) {
-                                text x=(percent(*place)) y="14" { (label) }
-                            }
-                        }
-                        text.now x=(percent(axis.place(axis.now))) y="14" { "now" }
-                    }
-                }
-                ol.lanes { @for lane in &lanes.lanes { (row(lane, axis, &labels)) } }
-            }
-            @if lanes.left_out > 0 {
-                p.more { (lanes.left_out) " more targets moved within the last " (axis.window.name()) ", and have no lane here." }
-            }
-        }
-    }
-}
-
-fn legend() -> Markup {
-    html! {
-        ul.legend {
-            @for (kind, word) in LEGEND {
-                li { svg width="22" height="32" aria-hidden="true" { (shape(&sample(kind))) } (word) }
-            }
-        }
-    }
-}
-
-/// Returns a bar or a mark as the legend shows it.
-fn sample(kind: Kind) -> Drawn {
-    let (at, wide) = match kind {
-        Kind::Failed => (FULL / 3, FULL / 3), // it is high
-        _ if kind.is_mark() => (FULL / 2, 0),
-        _ => (0, FULL),
-    };
-    Drawn { kind, at, wide, count: 1, title: String::new() }
-}
-
-fn row(lane: &Lane, axis: &Axis, labels: &[(i64, String)]) -> Markup {
-    let now = axis.place(axis.now);
-    html! {
-        li {
-            details.lane data-key={ "lane:" (line(&lane.target)) } {
-                summary data-key={ "open:" (line(&lane.target)) } data-stop {
-                    span.label {
-                        b { (line(&lane.target)) } " "
-                        span.state.(if lane.needs_person { "bad" } else { "calm" }) { (line(&lane.state)) }
-                    }
-                    span.text { (line(&lane.text)) }
-                    svg height="32" role="img" aria-label=(line(&lane.text)) {
-                        rect.ahead x=(percent(now)) y="0" width=(percent(FULL - now)) height="32" {}
-                        @for (place, _) in labels { line.grid x1=(percent(*place)) x2=(percent(*place)) y1="0" y2="32" {} }
-                        @for it in &lane.drawn { (shape(it)) }
-                        line.now x1=(percent(now)) x2=(percent(now)) y1="0" y2="32" {}
-                    }
-                }
-                div.events {
-                    @if lane.earlier > 0 { p.dim { (lane.earlier) " earlier" } }
-                    ol {
-                        @for it in &lane.events {
-                            li {
-                                time { (it.time.format("%m-%d %H:%M:%S")) } " "
-                                b { (line(&it.what)) @if it.count > 1 { " ×" (it.count) } } " "
-                                (line(&it.who)) span.dim { " " (line(&it.detail)) }
-                            }
-                        }
-                    }
-                    p.commands { (command(&format!("kubectl wfe history {}", lane.target))) }
-                }
-            }
-        }
-    }
-}
-
-/// Draws a bar or a mark. Kinds differ by height and pattern too, and not by colour alone.
-fn shape(it: &Drawn) -> Markup {
-    let (x, wide) = (percent(it.at), percent(it.wide.min(FULL - it.at).max(1)));
-    // A storm is as high as it has digits.
-    let high = 4 + 5 * it.count.to_string().len();
-    let (y, height) = match it.kind {
-        Kind::Failed => (5, 22),
-        Kind::Cooldown | Kind::Backoff => (14, 4),
-        Kind::Blocked => (8, 16),
-        _ => (10, 12),
     };
     html! {
-        @match it.kind {
-            Kind::Skipped => rect.skipped x=(x) y=(32 - high) width="2" height=(high) { title { (line(&it.title)) } },
-            Kind::Cleared | Kind::Slot | Kind::HeldSlot => {
-                use.(it.kind.name()) href={ "#" (it.kind.name()) } x=(x) y="16" { title { (line(&it.title)) } }
+        (list(first))
+        @if !folded.is_empty() {
+            details.folded data-key={ "more:" (all) } {
+                summary data-key={ "fold:" (all) } { "and " (folded.len()) " more" }
+                (list(folded))
             }
-            _ => rect.(it.kind.name()) x=(x) y=(y) width=(wide) height=(height) rx="2" { title { (line(&it.title)) } },
         }
+        (more(rows.len(), all))
     }
 }
 
@@ -375,7 +262,7 @@ fn circuits(circuits: &[Circuit]) -> Markup {
             @if circuits.is_empty() { p.empty { "None is open: no failure is shared by many targets." } }
             ul.cards {
                 @for it in circuits.iter().take(MOST_ROWS) {
-                    li.card {
+                    li {
                         p.what { b { (line(&it.fingerprint)) } " " span.age { "open since " (it.since) } }
                         p.why {
                             (it.failed) " targets had failed; it holds " (it.held) " schedules. Next probe not before "

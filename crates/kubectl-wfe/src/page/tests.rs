@@ -293,17 +293,17 @@ fn a_lane_draws_what_happened_and_lists_it() {
         [
             "cooldown 5352+714: 18:24:30 to 18:29:30 ops/drain-8 cooldown of its workflow",
             "blocked 3280+1572: 18:10:00 to 18:21:00 ops/drain-7 blocked the target",
-            "completed 4994+358: 18:22:00 to 18:24:30 ops/drain-8 completed",
+            "completed 4995+357: 18:22:00 to 18:24:30 ops/drain-8 completed",
             "failed 2995+285: 18:08:00 to 18:10:00 ops/drain-7 failed, task restart, step evict: exit code 1",
             "cleared 4852+0: 18:21:00 ops/drain-7 cleared by jo@example.com",
         ]
     );
     let cart = drawn("payment/deployment/cart");
     let backoff: Vec<&str> = cart.iter().filter_map(|it| it.strip_prefix("backoff ")?.split(':').next()).collect();
-    assert_eq!(backoff, ["424+142", "614+285", "947+571", "1566+1143", "2757+1428"], "each wait is longer");
+    assert_eq!(backoff, ["423+143", "614+286", "947+572", "1566+1143", "2757+1428"], "each wait is longer");
     assert_eq!(cart.iter().filter(|it| it.starts_with("blocked 2757+5814")).count(), 1, "{cart:?}");
     let worker: Vec<String> = drawn("node/worker-1").into_iter().filter(|it| it.starts_with("skipped")).collect();
-    assert_eq!(worker[0], "skipped 2280+0: 18:03:01 ops/disk-02 skipped, ResourceBusy and 8 more");
+    assert_eq!(worker[0], "skipped 2283+0: 18:03:01 ops/disk-02 skipped, ResourceBusy and 8 more");
     let events: Vec<String> =
         lanes.lanes[1].events.iter().map(|it| format!("{} x{} {}", it.what, it.count, it.who)).collect();
     assert_eq!(
@@ -337,7 +337,7 @@ fn ten_thousand_executions_are_a_page_of_limited_size() {
     assert_eq!((in_need, page.overview.needs_person.len()), (40, 40));
     let html = page.html(None, None);
     assert!(html.len() < 500_000, "{} bytes", html.len());
-    assert!(html.contains("2440 more targets moved within the last 1h, and have no lane here."));
+    assert!(html.contains("2440 more targets have no lane here."));
 }
 
 #[test]
@@ -345,6 +345,7 @@ fn hostile_text_stays_text() {
     let html = hostile().html(Some(10), None);
     assert_eq!(html.matches("<script>").count(), 1, "ours");
     assert!(!html.contains("<img") && !html.contains("onerror=alert(2)>") && !html.contains('\u{202e}'));
+    assert!(!html.contains("logs &quot;"), "a shell would obey such a name");
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && html.contains("\\u{202e}"));
 }
 
