@@ -10,7 +10,7 @@ use crate::cli::{ClusterArgs, Format, HistoryArgs};
 use crate::moment::shown;
 use crate::object::text;
 use crate::output::output;
-use crate::status::place_of_failure;
+use crate::progress::place_of_failure;
 use crate::table::table;
 use crate::view::Lookout;
 

@@ -19,7 +19,7 @@ pub(crate) use self::markup::policy;
 use crate::circuits::Circuit;
 use crate::cli::ClusterArgs;
 use crate::moment::{since, span};
-use crate::status::{Overview, is_in};
+use crate::overview::{Overview, is_in};
 use crate::view::{Lookout, Seen};
 
 /// What the page shows, as it was read at one time.

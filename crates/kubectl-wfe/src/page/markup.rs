@@ -13,7 +13,7 @@ use super::lane::Lanes;
 use super::{Page, ScheduleRow};
 use crate::circuits::Circuit;
 use crate::output::line;
-use crate::status::{Line, Row};
+use crate::overview::{Line, Row};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

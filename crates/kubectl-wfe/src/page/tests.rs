@@ -10,6 +10,7 @@ use wfe_view::read::read;
 
 use super::*;
 use crate::installation::{Config, Installation, Leader};
+use crate::policies::Policies;
 use crate::view::take_in;
 
 const RUNS: &str = "kubernaut-workflows";
@@ -122,7 +123,7 @@ impl Cluster {
             watch_namespace: None,
             execution_namespace: RUNS.to_owned(),
             leader: Leader::Is("wfe-operator-6f7c-k2x9p_1f3a".to_owned()),
-            policies: crate::policies::Policies { count: 13, ..crate::policies::Policies::default() },
+            policies: Policies { count: 13, ..Policies::default() },
         };
         Page::of(&Seen::of(index, executions, installation, now()), cluster, namespace)
     }

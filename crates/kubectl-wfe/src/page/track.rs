@@ -14,7 +14,8 @@ use wfe_core::target::Target;
 use super::lane::{Kind, Span, Track};
 use crate::history::events;
 use crate::object::{condition, text};
-use crate::status::{is_in, place_of_failure};
+use crate::overview::is_in;
+use crate::progress::place_of_failure;
 use crate::view::Seen;
 
 /// Collects what happened, from one namespace if one is given: on the targets in it, and by the executions in it.

@@ -8,10 +8,10 @@ use wfe_core::ending::Skip;
 use wfe_core::execution::ExecutionState;
 use wfe_core::schedule::Held;
 
-use super::{place_of_failure, progress};
 use crate::moment::{beside, since};
 use crate::object::{condition, text};
 use crate::output::line;
+use crate::progress::{place_of_failure, progress};
 use crate::report::skipped_for;
 use crate::view::Seen;
 

@@ -12,11 +12,11 @@ use wfe_core::execution::ExecutionState;
 use wfe_core::schedule::Held;
 use wfe_core::target::Target;
 
-use super::{place_of_failure, progress};
 use crate::installation::Leader;
 use crate::moment::since;
 use crate::object::text;
 use crate::output::line;
+use crate::progress::{place_of_failure, progress};
 use crate::recorded::Recorded;
 use crate::view::Seen;
 
@@ -195,7 +195,7 @@ impl Overview {
     }
 
     /// Shows it to people.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let mut text = String::new();
         for (name, it) in [("operator", &self.operator), ("policies", &self.policies), ("circuits", &self.circuits)] {
             let mark = if it.is_well { "ok" } else { "! " };
