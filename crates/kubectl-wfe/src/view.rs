@@ -153,8 +153,8 @@ impl Lookout {
         Ok(Seen { unread, ..self.see(Some(schedules), None, None).await? })
     }
 
-    /// Lists the rest of what the operator would list; of executions those of one target, if one is given. Schedules are
-    /// listed first: otherwise a child that is created meanwhile would look as if its schedule were deleted.
+    /// Lists the rest of what the operator would list; of executions those of one target, if one is given. Schedules
+    /// are listed first: otherwise a child that is created meanwhile would look as if its schedule were deleted.
     async fn see(
         &self,
         mut schedules: Option<Vec<DynamicObject>>,

@@ -156,8 +156,8 @@ impl Health {
         });
     }
 
-    /// Returns whether no failing watch has logged this error yet, and records that this one logs it: when the API
-    /// server cannot be reached, all watches fail alike, again and again, and one line says so.
+    /// Returns whether no failing watch has logged this error yet, and records that this one logs it. All watches of an
+    /// API server that cannot be reached fail alike, again and again, and one line is enough.
     #[must_use]
     pub fn is_news(&self, kind: Kind, error: &str) -> bool {
         let mut is_news = false;
