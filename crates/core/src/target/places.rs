@@ -39,8 +39,8 @@ impl Target {
         self.places.are_given_to(&execution.id.uid) || schedule.is_some_and(|uid| self.places.are_given_to(uid))
     }
 
-    /// Returns the limits in which the target holds a place. They match what keeps it from being free (section 5.6), or a
-    /// pending run whose execution may still commit to it.
+    /// Returns the limits in which the target holds a place. They match what keeps it from being free (section 5.6), or
+    /// a pending run whose execution may still commit to it.
     #[must_use]
     pub fn holds_places(&self, limits: &Limits) -> LimitSet {
         let running = self.executions.values().filter(|it| matches!(it.state, ExecutionState::Running { .. }));
