@@ -86,7 +86,9 @@ async fn each_has_one_command_that_answers_it_on_narrow_and_wide_terminals() -> 
     let mut differ = Vec::new();
     for (question, code, words) in QUESTIONS {
         for columns in [80, 200] {
-            let terminal = Terminal::start_wide(jo.command(words)?, columns)?;
+            let mut command = jo.command(words)?;
+            command.env("NO_COLOR", "1");
+            let terminal = Terminal::start_wide(command, columns)?;
             let (status, screen) = terminal.ended().await?;
             let shown = format!("$ kubectl wfe {}\n{}", words.join(" "), masked(&screen, &world));
             ensure!(status.code() == Some(code), "{question}: {status}, not {code}:\n{shown}");
