@@ -173,9 +173,9 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
     let helm = Helm::on(&control_plane, "demo-beside")?;
     let reader = Reader::new(&control_plane, helm.home(), helm.program())?;
-    let install = &blocks("deploy/README.md")?[0];
+    let install = &block_with("deploy/README.md", "helm install ")?;
     reader.run(install).await?;
-    let demo = &blocks("README.md")?[4][0];
+    let demo = &block_with("README.md", "make demo ")?[0];
     let refused = reader.shell(demo).await.err().context("the demo plays beside the chart")?;
     let said = format!("{refused:#}");
     for words in ["Deployment kubernaut-system/wfe-operator", "helm uninstall", "unset KUBECONFIG"] {
@@ -184,7 +184,7 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
     ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
     // What Helm keeps when it uninstalls does not disturb the demo.
-    reader.run(&blocks("deploy/README.md")?[5]).await?;
+    reader.run(&block_with("deploy/README.md", "helm uninstall ")?).await?;
     let client = control_plane.client().await?;
     let deployments =
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
@@ -215,6 +215,14 @@ fn commands(page: &str, heading: &str) -> Result<Vec<String>> {
 fn blocks(page: &str) -> Result<Vec<Vec<String>>> {
     let text = fs::read_to_string(repository().join(page))?;
     Ok(blocks_of(&text))
+}
+
+/// Returns the commands of the one block of a page whose first command has these words.
+fn block_with(page: &str, words: &str) -> Result<Vec<String>> {
+    let mut found = blocks(page)?.into_iter().filter(|block| block.first().is_some_and(|first| first.contains(words)));
+    let block = found.next().with_context(|| format!("{page} has no block with {words:?}"))?;
+    ensure!(found.next().is_none(), "{page} has more than one block with {words:?}");
+    Ok(block)
 }
 
 /// Returns the commands of each block of a text. A command with continuation lines is one command.

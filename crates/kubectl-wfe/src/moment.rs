@@ -10,15 +10,17 @@ pub(crate) fn shown(time: Time) -> String {
 }
 
 /// Shows the time between two moments, `0s` if the second is not later. Ten minutes need no seconds, and a day needs no
-/// minutes.
+/// minutes: `9m59s`, `2h10m`, `6d23h`.
 pub(crate) fn since(from: Time, now: Time) -> String {
     let seconds = (now - from).to_std().unwrap_or_default().as_secs();
-    let unit = match seconds {
-        ..600 => 1,
-        600..86_400 => 60,
-        _ => 3_600,
-    };
-    span(Duration::from_secs(seconds - seconds % unit))
+    match seconds {
+        ..600 => span(Duration::from_secs(seconds)),
+        600..86_400 => span(Duration::from_secs(seconds - seconds % 60)),
+        _ => match (seconds / 86_400, seconds / 3_600 % 24) {
+            (days, 0) => format!("{days}d"),
+            (days, hours) => format!("{days}d{hours}h"),
+        },
+    }
 }
 
 /// Shows a time beside its distance from now: `2026-01-02T03:04:05Z (3m ago)`, `2026-01-02T03:04:05Z (in 5m)`.

@@ -47,8 +47,7 @@ async fn the_dashboard_shows_what_needs_a_person_to_its_address_alone() -> Resul
     let is_shown = async || anyhow::Ok(answer(host, &get, host).await?.contains("2 need a person"));
     wfe_testkit::awaits::ask_until(super::IN_FORCE_WITHIN, "the new block is shown", is_shown, |shown| *shown).await?;
 
-    let mut terminal = terminal;
-    terminal.type_line("\u{3}")?;
+    terminal.interrupt()?;
     let (status, screen) = terminal.ended().await?;
     assert_eq!(status.code(), Some(0), "{screen}");
     world.close().await

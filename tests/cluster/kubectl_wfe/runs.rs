@@ -186,7 +186,7 @@ async fn a_list_is_for_pipes_and_has_colours_on_a_terminal_alone() -> Result<()>
         Ok(screen)
     };
     let colours = on_terminal(("LANG", "C")).await?;
-    has(&colours, &["\u{1b}[31mFailed\u{1b}[0m", "\u{1b}[1mNAMESPACE"]);
+    has(&colours, &["\u{1b}[31mFailed\u{1b}[0m", "\u{1b}[1mNAME"]);
     for without in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let plain = on_terminal(without).await?;
         assert!(plain.contains("Failed") && !plain.contains('\u{1b}'), "{without:?}: {plain}");

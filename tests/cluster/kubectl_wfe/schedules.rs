@@ -56,7 +56,9 @@ async fn a_run_that_is_asked_for_comes_at_once_and_is_shown() -> Result<()> {
     assert_eq!(done["spec"]["hint"]["reason"], "asked at night", "{done:#}");
     await_children(&world, "weekly", 1).await?;
     let listed = viewer.says(0, &["list"]).await?;
-    has(&listed, &["NAME", "weekly", "168h", "Completed", text(&done["status"]["nextRunTime"])]);
+    has(&listed, &["NAME", "weekly", "168h", "Completed", "in 6d23h", "runs"]);
+    let wide = viewer.says(0, &["list", "-o", "wide"]).await?;
+    has(&wide, &["NAME", "weekly", "168h", "Completed", text(&done["status"]["nextRunTime"])]);
     let rows: Value = serde_json::from_str(&viewer.says(0, &["list", "-o", "json"]).await?)?;
     let rows = &rows["items"];
     assert_eq!((&rows[0]["name"], &rows[0]["last"]), (&json!("weekly"), &json!("Completed")), "{rows:#}");
@@ -111,7 +113,7 @@ async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> R
     let viewer = Person::new(&world, "viewer", &["wfe-view"]).await?;
     let sre = Person::new(&world, "sre", &["wfe-view", "wfe-clear"]).await?;
 
-    has(&sre.says(0, &["list"]).await?, &["TRIAGE", "Paused"]);
+    has(&sre.says(0, &["list", "-o", "wide"]).await?, &["TRIAGE", "Paused"]);
     let asks = sre.says(2, &["resume", "sick"]).await?;
     has(&asks, &["sick-1767323045 has paused it: each run broke\\u{1b}[2J", "add --reason"]);
     let refused = viewer.says(2, &["resume", "sick", "--reason", "it is fine"]).await?;

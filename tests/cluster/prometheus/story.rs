@@ -36,7 +36,9 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     // After a failure the target backs off for a second: five failures in a row take some seconds.
     let short = |flag| (flag, "1s");
     let flags = ["--base-cooldown-period", "--max-cooldown-period"].map(short);
-    let operator = flags.into_iter().fold(world.operator(), |it, (flag, time)| it.arg(flag, time)).start().await?;
+    // A limit that is never full has data, too.
+    let limited = world.operator().arg("--limits", "[{name: all, maxRunning: 100}]");
+    let operator = flags.into_iter().fold(limited, |it, (flag, time)| it.arg(flag, time)).start().await?;
     let prometheus = scrape(&world, &operator).await?;
     prometheus.await_firing("that nothing fires while all is well", BTreeMap::is_empty).await?;
 

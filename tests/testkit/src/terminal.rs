@@ -9,10 +9,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::awaits::DEADLINE;
+use crate::process;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -79,6 +81,11 @@ impl Terminal {
     /// Types a line.
     pub fn type_line(&mut self, line: &str) -> Result<()> {
         writeln!(self.keyboard, "{line}").context("nobody reads the terminal")
+    }
+
+    /// Interrupts the program, as Ctrl-C does where the terminal is the program's own.
+    pub fn interrupt(&self) -> Result<()> {
+        process::signal(self.child.id(), Signal::INT)
     }
 
     /// Waits until the program has ended, and returns its status and the screen.

@@ -264,13 +264,13 @@ fn each_target_that_moved_has_a_lane_and_trouble_comes_first() {
     assert_eq!(
         told,
         [
-            "! payment/deployment/cart: blocked for 40m42s. Last 1h: 5 failed",
+            "! payment/deployment/cart: blocked for 40m. Last 1h: 5 failed",
             "! node/worker-1: blocked for 9m59s. Last 1h: 1 completed, 1 failed, 49 skipped; schedule \
-             payment/nightly-cleanup would be held in 5h32m58s",
+             payment/nightly-cleanup would be held in 5h32m",
             "payment/deployment/frontend: waiting for 1m50s. Last 1h: nothing ended",
             "payment/deployment/web: running for 38s. Last 1h: nothing ended",
             "shop/statefulset/search: completed 7m42s ago. Last 1h: 6 completed; schedule shop/reindex runs next in 58s",
-            "node/worker-2: completed 22m32s ago. Last 1h: 1 completed, 1 failed, 1 cleared",
+            "node/worker-2: completed 22m ago. Last 1h: 1 completed, 1 failed, 1 cleared",
         ]
     );
     let of_payment = incident().page("prod-eu", Some("payment"));

@@ -255,7 +255,7 @@ fn advice_on(kind: Kind, error: &watcher::Error) -> &'static str {
         (403, Kind::Execution | Kind::Schedule) => "give the operator the ClusterRole of config/rbac",
         (403, Kind::Namespace) => "give the operator the ClusterRole for namespaces of config/rbac",
         (403, _) => "make the execution namespace and give the operator the Role of config/rbac in it",
-        (0, _) => "check that the API server, which the first line of this log names, can be reached",
+        (0, _) => "check that the API server can be reached",
         _ => "it is tried again",
     }
 }

@@ -139,7 +139,7 @@ mod tests {
             (with("name: b, maxRunning: 1, workflowId: ''"), "entry 2 (b): workflowId is not a text of 1 to 253 bytes"),
             (with("name: b, maxRunning: 1, namespace: A"), "entry 2 (b): namespace is not the name of a namespace"),
             (
-                with("name: b, maxRunning: 1, kind: no, namespace: shop"),
+                with("name: b, maxRunning: 1, kind: nodes, namespace: shop"),
                 "entry 2 (b): namespace: a node has no namespace",
             ),
         ] {
