@@ -6,6 +6,7 @@ use std::fs;
 use anyhow::{Result, ensure};
 use chrono::DateTime;
 use serde_json::{Value, json};
+use wfe_testkit::process::{self, workspace_binary};
 use wfe_testkit::{Operator, Outcome, Pipeline, Terminal, World, repository};
 
 use super::Caller;
@@ -41,7 +42,7 @@ async fn night(world: &World) -> Result<Operator> {
     let operator = world.operator().start().await?;
     world.wfe("restart").target("payment/deployment/cart").workflow("restart").image(&half_way).create().await?;
     world.wfe("cleanup").target("node/worker-1").workflow("disk-cleanup").image(&holds).create().await?;
-    world.await_running_step().await?;
+    world.await_wfe("cleanup", "shows its task", |wfe| wfe["status"]["summary"] == "Task 1/1").await?;
     world.wfe("late").target("node/worker-1").workflow("disk-cleanup").image(&holds).create().await?;
     let paused = format!("{}/deployment/web", world.system_namespace());
     world.wfe("paused").target(&paused).workflow("restart").image(&half_way).create().await?;
@@ -86,7 +87,12 @@ async fn each_has_one_command_that_answers_it_on_narrow_and_wide_terminals() -> 
     let mut differ = Vec::new();
     for (question, code, words) in QUESTIONS {
         for columns in [80, 200] {
-            let mut command = jo.command(words)?;
+            let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
+            command.args(words).env("KUBECONFIG", &jo.kubeconfig);
+            // A list of schedules does not depend on the operator.
+            if words != ["schedule", "list"] {
+                command.args(jo.places());
+            }
             command.env("NO_COLOR", "1");
             let terminal = Terminal::start_wide(command, columns)?;
             let (status, screen) = terminal.ended().await?;
