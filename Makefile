@@ -111,8 +111,8 @@ plots: versions-rust assets assets-prometheus bins ## Draw anew what the dashboa
 	WFE_WRITE_PLOTS=1 cargo test --package wfe-tests --test cluster -- prometheus::story
 
 .PHONY: golden
-golden: versions-rust assets assets-helm bins ## Write anew what the chart renders, on record in tests/golden
-	WFE_WRITE_GOLDEN=1 cargo test --package wfe-tests --test cluster -- chart::rendered
+golden: versions-rust assets assets-helm bins ## Write anew what the chart renders and the plugin answers, on record in tests/golden
+	WFE_WRITE_GOLDEN=1 cargo test --package wfe-tests --test cluster -- chart::rendered kubectl_wfe::six_questions
 
 # The examples are built by all that `cargo test` builds; the one of an orchestrator is run here.
 .PHONY: tutorial
