@@ -1,4 +1,4 @@
-//! The template of the page. `maud` escapes every text, and [`line`] shows characters by number that would reverse or
+//! The template of the page. `maud` escapes every text, and [`line()`] shows characters by number that would reverse or
 //! hide text.
 
 mod targets;
