@@ -311,7 +311,7 @@ impl Seen {
     /// Decides as the operator would, and returns the part about one execution.
     pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
         let decision = decide(target, &self.installation.policy, self.now);
-        let mut behind = chain::behind(target, &decision, id);
+        let mut behind = chain::behind(target, &decision, id, &self.installation.policy);
         let Decision { judged, waiting, .. } = decision;
         let waiting = waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting);
         behind.extend(waiting.iter().flat_map(|waiting| self.holders(target, waiting)));
