@@ -49,7 +49,10 @@ pub struct Target {
     pub is_unreadable: bool,
     /// What this process knows of the policies that guard clearances and cancellations.
     pub guard: Guard,
-    /// What this process remembers of it.
+    /// Whether this process has announced that the target drains for too long. Beside the other flags it takes no word
+    /// of its own.
+    pub drain_warned: bool,
+    /// What else this process remembers of it.
     pub memory: TargetMemory,
 }
 
@@ -58,8 +61,6 @@ pub struct Target {
 pub struct TargetMemory {
     /// What keeps this process from carrying out a decision on this target, if anything does.
     pub trouble: Option<Box<Trouble>>,
-    /// Whether it was announced that the target drains for too long.
-    pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 if none.
     pub highest_taken: RunNumber,
     /// The results of reading owners of finished runs that no watch delivers, by uid.

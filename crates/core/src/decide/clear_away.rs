@@ -121,7 +121,7 @@ fn expire(
 
 /// Reports once that a target drains for too long. This never frees the target (section 5.6).
 fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
-    if target.memory.drain_warned || !target.is_draining() {
+    if target.drain_warned || !target.is_draining() {
         return;
     }
     let left = target.residue.values().filter_map(|residue| match &residue.owner {

@@ -70,7 +70,7 @@ impl BusyGauges {
         let busy = Busy {
             waiting: decision.waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
             unfinished: unfinished(target),
-            draining: target.is_draining().then_some(target.memory.drain_warned),
+            draining: target.is_draining().then_some(target.drain_warned),
             retry_waits: target.executions.values().filter(|it| it.next_attempt().is_some()).count(),
             cancels_unanswered: awaiting(Awaiting::CANCELLING),
             is_examined_in_vain: awaiting(Awaiting::EXAMINING) > 0,
@@ -197,7 +197,7 @@ mod tests {
     use wfe_core::residue::{Residue, ResidueId, ResidueKind};
     use wfe_core::retry::{Attempt, Retry};
     use wfe_core::run::Owner;
-    use wfe_core::target::{TargetMemory, TargetName};
+    use wfe_core::target::TargetName;
     use wfe_core::trouble::OwnTrouble;
     use wfe_core::waiting::Waiting;
 
@@ -226,7 +226,7 @@ mod tests {
         let residue = Residue { id, owner: Owner::Nobody, created: wfe_core::Time::UNIX_EPOCH };
         Target {
             residue: [(residue.id.uid.clone(), residue)].into_iter().collect(),
-            memory: TargetMemory { drain_warned: slow, ..TargetMemory::default() },
+            drain_warned: slow,
             ..Target::default()
         }
     }

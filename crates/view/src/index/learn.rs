@@ -240,7 +240,7 @@ impl Index {
     /// Records that it was announced that a target drains for too long.
     pub fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.memory.drain_warned = true;
+            entry.target.drain_warned = true;
         }
     }
 }

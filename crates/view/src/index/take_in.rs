@@ -193,7 +193,7 @@ impl Index {
                 Kind::Namespace => {}
             }
             entry.expected.gone(kind, uid);
-            entry.target.memory.drain_warned &= !entry.target.residue.is_empty();
+            entry.target.drain_warned &= !entry.target.residue.is_empty();
         }
         self.touch(key);
         if let Some(gone) = gone {

@@ -109,6 +109,6 @@ fn a_target_that_does_not_drain_is_told_of_once() {
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&drains, &Policy::default(), deadline).actions;
     assert!(matches!(&late[..], [Action::Tell(Tell::DrainSlow { holder, .. })] if *holder == id("a")), "{late:?}");
-    drains.memory.drain_warned = true;
+    drains.drain_warned = true;
     assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
 }

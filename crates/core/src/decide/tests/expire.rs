@@ -212,7 +212,7 @@ fn an_execution_with_an_unfinished_run_or_pod_is_not_removed() {
     let released = target(both(), vec![run(1, "old", Progress::Released)]);
     let mut drains = left(target(both(), vec![]), pod("old"));
     // The warning is an action too, and nothing is removed together with another action.
-    drains.memory.drain_warned = true;
+    drains.drain_warned = true;
     for (what, view) in [("run", released), ("pod", drains)] {
         let decision = decide(&view, &Policy::default(), at(100_000));
         assert_eq!((decision.actions, decision.wake), (vec![], None), "{what}");
