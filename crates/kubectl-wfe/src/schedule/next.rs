@@ -130,8 +130,6 @@ impl Answer {
 
 impl Then {
     fn of(schedule: &Schedule, held: Option<HeldBy>) -> Self {
-        let needs_a_person =
-            |by| !matches!(by, HeldBy::ResourceBusy | HeldBy::RecentlyRemediated | HeldBy::CircuitOpen);
         match (held, &schedule.status.held) {
             (Some(by), _) if needs_a_person(by) => Self::All(format!("held: {}", by.as_str())),
             (Some(by), _) => Self::First(format!("held now: {}", by.as_str())),
@@ -141,6 +139,18 @@ impl Then {
             }
             (None, _) => Self::Run,
         }
+    }
+}
+
+/// Returns whether only a person ends what holds a schedule.
+fn needs_a_person(by: HeldBy) -> bool {
+    match by {
+        HeldBy::Suspended
+        | HeldBy::TriagePaused
+        | HeldBy::Paused
+        | HeldBy::PreviousExecutionFailed
+        | HeldBy::ExhaustedRetries => true,
+        HeldBy::ResourceBusy | HeldBy::RecentlyRemediated | HeldBy::CircuitOpen | HeldBy::Limit => false,
     }
 }
 
@@ -192,6 +202,13 @@ mod tests {
         }});
         let metadata = json!({"namespace": "ops", "name": name, "uid": name, "resourceVersion": "1", "generation": 1});
         json!({"metadata": metadata, "spec": spec})
+    }
+
+    #[test]
+    fn what_ends_by_itself_holds_the_first_slot_alone() {
+        let by_itself = HeldBy::ALL.into_iter().filter(|by| !needs_a_person(*by));
+        let expected = [HeldBy::ResourceBusy, HeldBy::RecentlyRemediated, HeldBy::CircuitOpen, HeldBy::Limit];
+        assert_eq!(by_itself.collect::<Vec<_>>(), expected);
     }
 
     /// Returns the answer at noon, until three hours later, for these schedules beside a blocked `node/blocked`.
