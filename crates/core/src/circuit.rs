@@ -172,7 +172,8 @@ impl Circuits {
         last.filter(|(closed_at, _)| failed_at <= *closed_at)
     }
 
-    fn of(&self, fingerprint: &Fingerprint) -> Option<&OpenCircuit> {
+    /// Returns the open circuit of a fingerprint.
+    pub(crate) fn of(&self, fingerprint: &Fingerprint) -> Option<&OpenCircuit> {
         let open = &self.0.as_ref()?.open;
         let at = open.binary_search_by(|circuit| circuit.fingerprint.cmp(fingerprint)).ok()?;
         open.get(at)

@@ -14,7 +14,7 @@ use crate::nearest::nearest;
 /// nothing is known.
 pub(crate) async fn unserved(client: &Client, target: &TargetName) -> Option<String> {
     let built_in = || [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings);
-    let kind = kind_of(target);
+    let kind = target.kind();
     if built_in().any(|served| served == kind) {
         return None;
     }
@@ -26,12 +26,8 @@ pub(crate) async fn unserved(client: &Client, target: &TargetName) -> Option<Str
     advice(target, &custom.chain(built_in().map(str::to_owned)).collect())
 }
 
-fn kind_of(target: &TargetName) -> &str {
-    target.as_str().rsplit('/').nth(1).unwrap_or_default()
-}
-
 fn advice(target: &TargetName, served: &BTreeSet<String>) -> Option<String> {
-    let kind = kind_of(target);
+    let kind = target.kind();
     if served.contains(kind) {
         return None;
     }

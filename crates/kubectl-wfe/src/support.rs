@@ -10,16 +10,16 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, LogParams};
 use serde::Serialize;
 use serde_json::Value;
-use wfe_view::call::{CallError, within};
+use wfe_view::call::within;
 use wfe_view::index::Kind;
-use wfe_view::partial::PartialObject;
-use wfe_view::source::{Pages, objects};
+use wfe_view::source::objects;
 
 use crate::cli::{ClusterArgs, OperatorArgs, ReportArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection, words};
 use crate::installation::Installation;
 use crate::moment::shown;
 use crate::output::output;
+use crate::view::list;
 use crate::{config, doctor};
 use redact::Values;
 
@@ -95,7 +95,8 @@ async fn newest(
     namespace: Option<&str>,
     not_seen: &mut Vec<String>,
 ) -> Vec<DynamicObject> {
-    let mut found = match list(connection, kind, namespace).await {
+    let api = objects(&connection.client, kind, namespace);
+    let mut found = match list(&api, ListParams::default(), |_| true).await {
         Ok(found) => found,
         Err(error) => {
             not_seen.push(format!("{}: {}", kind.label(), words(&error)));
@@ -108,16 +109,6 @@ async fn newest(
         found.truncate(MOST_OBJECTS);
     }
     found
-}
-
-async fn list(connection: &Connection, kind: Kind, namespace: Option<&str>) -> Result<Vec<DynamicObject>, CallError> {
-    let api: Api<PartialObject> = objects(&connection.client, kind, namespace);
-    let mut pages = Pages::of(ListParams::default());
-    while let Some(params) = pages.next() {
-        let page = within(ANSWERS_WITHIN, api.list(params)).await?;
-        pages.take_in(page, |_| true);
-    }
-    Ok(pages.into_objects())
 }
 
 /// Reads the last lines of the operator's pods.

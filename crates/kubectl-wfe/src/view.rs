@@ -23,7 +23,7 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
+use wfe_view::index::{ExecutionRecord, Index, Kind};
 use wfe_view::observe::observe_owner;
 use wfe_view::partial::PartialObject;
 use wfe_view::read::{is_ours, read};
@@ -33,6 +33,7 @@ use crate::cli::{ClusterArgs, ViewArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::installation::Installation;
 use crate::kinds;
+use crate::object::text;
 use crate::recorded::Recorded;
 use crate::retries::plan;
 use crate::subject::AskedSchedule;
@@ -110,12 +111,11 @@ impl Lookout {
 
     /// Lists all that the operator would list and that decides about one target, and adds an execution if one is given.
     pub(crate) async fn look_at(&self, target: Option<&TargetName>, added: Option<&DynamicObject>) -> Result<Seen> {
-        let execution_namespace = &self.installation.execution_namespace;
         let schedules = self.list(Kind::Schedule).await.ok();
         // The circuits that hold a schedule, and limits, depend on the executions of all targets.
         let has_this_target = |schedule: &DynamicObject| {
-            let delivery = read(Kind::Schedule, schedule.clone(), execution_namespace);
-            matches!(delivery, Some(Delivery::Schedule(record)) if record.target.as_ref() == target)
+            let on = text(schedule, "/spec/template/spec/targetResource");
+            on.and_then(|on| TargetName::parse(on).ok()).as_ref() == target
         };
         let has_limits = !self.installation.policy.limits.is_empty();
         let alone = target.filter(|_| !has_limits && !schedules.iter().flatten().any(has_this_target));
@@ -383,8 +383,8 @@ impl Seen {
     }
 }
 
-/// Lists the objects of a selection that the index keeps.
-async fn list(
+/// Lists the objects of a selection that are kept, page by page.
+pub(crate) async fn list(
     objects: &Api<PartialObject>,
     selection: ListParams,
     is_kept: impl Fn(&DynamicObject) -> bool,

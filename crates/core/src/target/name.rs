@@ -1,5 +1,6 @@
 //! The canonical form of a target, and the names of its chain (sections 4 and 5).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,11 +124,7 @@ impl TargetName {
         if namespace.is_some_and(|namespace| !is_dns_label(namespace)) {
             return Err(TargetError::Namespace);
         }
-        if kind.len() > MAX_SUBDOMAIN || !kind.to_ascii_lowercase().split('.').all(is_dns_label) {
-            return Err(TargetError::Kind);
-        }
-        let kind = without_group(kind);
-        let kind = kinds::built_in(&kind).map_or(&*kind, |(singular, _)| singular);
+        let (kind, _) = canonical_kind(kind).ok_or(TargetError::Kind)?;
         Ok(Self(match namespace {
             Some(namespace) => format!("{namespace}/{kind}/{name}").into(),
             None => format!("{kind}/{name}").into(),
@@ -204,14 +201,14 @@ fn is_name(name: &str) -> bool {
 
 /// Returns the canonical form of a kind, and its scope if it is built in. None if no target has such a kind.
 #[must_use]
-pub fn canonical_kind(text: &str) -> Option<(String, Option<Scope>)> {
+pub fn canonical_kind(text: &str) -> Option<(Cow<'static, str>, Option<Scope>)> {
     if text.len() > MAX_SUBDOMAIN || !text.to_ascii_lowercase().split('.').all(is_dns_label) {
         return None;
     }
     let kind = without_group(text);
     Some(match kinds::built_in(&kind) {
-        Some((singular, scope)) => (singular.to_owned(), Some(scope)),
-        None => (kind, None),
+        Some((singular, scope)) => (singular.into(), Some(scope)),
+        None => (kind.into(), None),
     })
 }
 

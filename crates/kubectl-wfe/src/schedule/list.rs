@@ -2,22 +2,23 @@
 
 use std::ops::RangeFrom;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use wfe_api::workflow_schedule::conditions::{HELD, WOULD_BE_HELD};
 use wfe_core::Time;
-use wfe_view::call::within;
 use wfe_view::index::Kind;
-use wfe_view::source::{PAGE, objects};
+use wfe_view::partial::PartialObject;
+use wfe_view::source::objects;
 
 use super::{held, said};
 use crate::cli::{ClusterArgs, ListFormat, ScheduleListArgs};
-use crate::connection::{ANSWERS_WITHIN, Connection};
+use crate::connection::Connection;
 use crate::moment::since;
 use crate::object::condition;
 use crate::output::output;
 use crate::table::{names, table as render};
+use crate::view;
 
 /// The columns of `-o wide` and the keys for programs: heading and path.
 const COLUMNS: [(&str, &str); 12] = [
@@ -65,20 +66,9 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
     Ok(true)
 }
 
-async fn all(schedules: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
-    let mut params = ListParams::default().limit(PAGE);
-    let mut found = Vec::new();
-    loop {
-        let page = match within(ANSWERS_WITHIN, schedules.list(&params)).await {
-            Ok(page) => page,
-            Err(error) => bail!("cannot list workflowschedules: {}", said(&error)),
-        };
-        found.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
+async fn all(schedules: &Api<PartialObject>) -> Result<Vec<DynamicObject>> {
+    let listed = view::list(schedules, ListParams::default(), |_| true).await;
+    listed.map_err(|error| anyhow!("cannot list workflowschedules: {}", said(&error)))
 }
 
 /// Returns the cells of a schedule by column name in lower case.

@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
     /// Returns when the circuit of its last failure begins to hold it, if that is later.
     pub(super) fn held_from(self) -> Option<Time> {
         let (fingerprint, _) = self.schedule.failed_last()?;
-        let circuit = self.view.target.circuits.open().find(|circuit| circuit.fingerprint == *fingerprint)?;
+        let circuit = self.view.target.circuits.of(fingerprint)?;
         Some(circuit.holds_from).filter(|at| *at > self.view.now)
     }
 
