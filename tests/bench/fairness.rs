@@ -84,7 +84,7 @@ async fn beside(
     shape: Shape,
     crowd: usize,
 ) -> Result<f64> {
-    // The operator finds the whole crowd undecided when it starts.
+    // All executions of the crowd exist before the operator starts, so it has to decide on all of them.
     let execution = |number| (format!("crowd-{number:05}"), shape.target(number));
     player::create_all(world, (0..crowd).map(execution)).await?;
     let observer = Observer::start(world).await?;

@@ -21,7 +21,7 @@ const PAGES: [&str; 2] = ["docs/tutorial.md", "docs/writing-workflows.md"];
 /// The command of the page that starts the cluster, what it starts, and the last line that this prints. The test has no
 /// make.
 const CLUSTER: (&str, &str, &str) = ("make control-plane ARGS=--no-crd", "control-plane up --no-crd", "# Ctrl-C");
-/// The command of the page that runs the operator, and what its log says when it decides.
+/// The page's command that starts the operator, and the word in its log that shows that it can decide.
 const OPERATOR: (&str, &str) = ("wfe-operator run", "leads");
 const OPERATOR_LOG: &str = "operator.log";
 /// How the page runs the example of an orchestrator, which has been built before the test.

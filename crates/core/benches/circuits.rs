@@ -91,7 +91,11 @@ fn ended(number: u32) -> Event {
     let at = Time::UNIX_EPOCH + TimeDelta::seconds(i64::from(number / ENDS_A_SECOND));
     let (of, workflow) = (number % TARGETS, number % FINGERPRINTS);
     let with = Some(fingerprint(&format!("ConfigurationError/workflow/w{workflow}@1")));
-    let end = if number % 10 == 3 { End::Succeeded { began: at } } else { End::Failed { with, before: true } };
+    let end = if number % 10 == 3 {
+        End::Succeeded { started_at: at }
+    } else {
+        End::Failed { fingerprint: with, before_start: true }
+    };
     let target = TargetName::parse(&format!("node/n{of}")).map(|target| target.chain());
     Event {
         at,

@@ -70,7 +70,7 @@ fn storms(criterion: &mut Criterion) {
 /// What distinguishes the uid of an execution from that of its run.
 const EXECUTION: u32 = 0x5d0a_3a1f;
 const RUN: u32 = 0x0d3b_9a52;
-/// How far two executions of the history lie apart: a thousand of them are less than a day.
+/// The time between two successive executions; a thousand executions span less than a day.
 const APART: Duration = Duration::from_mins(1);
 
 fn now() -> Time {

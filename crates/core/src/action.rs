@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::awaiting::{Awaiting, Unanswered};
+use crate::blocks::TargetBlocks;
 use crate::chain::RunNumber;
 use crate::circuit::Asks;
 use crate::ending::Skip;
@@ -21,7 +22,6 @@ use crate::residue::ResidueId;
 use crate::run::{CancelReason, Run};
 use crate::schedule::plan::NextRun;
 use crate::schedule::{HeldBy, ScheduleStatus};
-use crate::standing::Standing;
 use crate::triage::Suppressed;
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
@@ -45,7 +45,7 @@ pub struct Decision {
     /// How the schedules of the target were judged.
     pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
     /// What would stop a new execution now. Empty while the view is incomplete.
-    pub standing: Standing,
+    pub blocks: TargetBlocks,
     /// The requests for places in limits: the oldest for each set of limits.
     pub asks: Vec<Ask>,
     /// Whether an action uses the place that was given on this target.
@@ -152,7 +152,7 @@ pub enum Action {
     /// Does a step of the triage of a schedule.
     Triage(TriageStep),
     /// Announces something that no status records. Changes nothing.
-    Tell(Tell),
+    Tell(Announce),
 }
 
 /// A write to a schedule's status. Preconditions: its uid and version, and the fact.
@@ -220,7 +220,7 @@ pub enum RunChange {
 
 /// An announcement of something that no status records.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tell {
+pub enum Announce {
     /// The steps of a task have run again.
     Replay {
         /// Whose run it is.
@@ -279,12 +279,14 @@ impl Action {
             Self::CreateChild { schedule, .. } => ("create child", &schedule.uid),
             Self::Record(Record { schedule, .. }) => ("record", &schedule.uid),
             Self::Triage(TriageStep { schedule, does, .. }) => (does.name(), &schedule.uid),
-            Self::Tell(Tell::HintIgnored { schedule, .. }) => ("tell hint", &schedule.uid),
+            Self::Tell(Announce::HintIgnored { schedule, .. }) => ("tell hint", &schedule.uid),
             Self::Remove { execution, .. } => ("remove", &execution.uid),
             Self::Examine { run } => ("examine", &run.uid),
-            Self::Tell(Tell::Replay { execution, .. }) => ("tell replay", &execution.uid),
-            Self::Tell(Tell::CancelUnanswered { unanswered, .. }) => ("tell unanswered cancel", &unanswered.run.uid),
-            Self::Tell(Tell::DrainSlow { residue, .. }) => ("tell slow drain", &residue.uid),
+            Self::Tell(Announce::Replay { execution, .. }) => ("tell replay", &execution.uid),
+            Self::Tell(Announce::CancelUnanswered { unanswered, .. }) => {
+                ("tell unanswered cancel", &unanswered.run.uid)
+            }
+            Self::Tell(Announce::DrainSlow { residue, .. }) => ("tell slow drain", &residue.uid),
         };
         Mark { what, of: of.clone() }
     }

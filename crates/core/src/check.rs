@@ -48,7 +48,7 @@ impl<'a> Check<'a> {
         Self { target, policy, now, record: Record::new(target, policy, now), found: Vec::new() }
     }
 
-    fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
+    fn require(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.found.push(Violation { section, what: what() });
         }

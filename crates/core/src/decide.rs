@@ -6,7 +6,7 @@
 //! - Each step of section 5 is derived from what exists, so a restart resumes wherever the last process stopped.
 //!
 //! [`advance`] follows executions that run, [`cancelling`] the runs that Tekton does not stop, [`leaving`] the runs
-//! that are deleted while they run. [`clear_away`] deletes runs that no execution uses. [`contend`] decides which
+//! that are deleted while they run. [`cleanup`] deletes runs that no execution uses. [`contend`] decides which
 //! execution gets the next turn, [`waiting`] reports what executions wait for, [`blocked`] what blocks the target.
 //! [`schedules`] decides which schedule makes a child, [`guard`] whether a clearance or cancellation counts, and
 //! [`expire`] removes executions whose time to live is over.
@@ -14,14 +14,14 @@
 mod advance;
 mod blocked;
 mod cancelling;
-mod clear_away;
+mod cleanup;
 mod contend;
-mod elsewhere;
 mod expire;
 mod guard;
 mod identify;
 mod leaving;
 pub mod schedules;
+mod unwatched_owners;
 mod waiting;
 
 use crate::Time;
@@ -44,9 +44,9 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     for execution in target.executions.values() {
         advance::advance(view, execution, &mut decision);
     }
-    clear_away::clear_away(target, policy, now, &mut decision);
+    cleanup::clear_away(target, policy, now, &mut decision);
     leaving::see_to(target, now, &mut decision);
-    elsewhere::read(target, now, &mut decision);
+    unwatched_owners::read(target, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, policy, now, &mut decision);

@@ -1,6 +1,6 @@
 //! One execution (a `WorkflowExecution` object), with the fields that decisions need.
 
-mod word;
+mod directive;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct Execution {
     /// only before it.
     pub draining_shown: bool,
     /// The reason of its condition `Blocked`, also the one that its recovery gives it
-    /// ([`RECOVERED`](crate::standing::RECOVERED)).
+    /// ([`RECOVERED`](crate::blocks::RECOVERED)).
     pub blocked_shown: Option<Box<str>>,
     /// What its status shows of its run while it is Running.
     pub run_shown: RunShown,

@@ -35,7 +35,7 @@ pub struct Unguarded {
 
 /// Whether a clearance or cancellation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum DirectiveState {
     /// It counts.
     Counts,
     /// It is not known whether the policies are in force.
@@ -48,14 +48,14 @@ pub enum Word {
 
 /// A clearance or a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordKind {
+pub enum Directive {
     /// The clearance of an execution that failed.
     Clearance,
     /// The cancellation of an execution that has not ended.
     Cancellation,
 }
 
-impl WordKind {
+impl Directive {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Clearance, Self::Cancellation];
 

@@ -6,7 +6,7 @@
 //! ```text
 //!  Target { executions, runs, residue }
 //!      ──► decide(&Target, &Policy, now)
-//!      ──► Decision { actions, waiting, judged, standing, wake }
+//!      ──► Decision { actions, waiting, judged, blocks, wake }
 //! ```
 //!
 //! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
@@ -15,8 +15,8 @@
 pub mod action;
 pub mod awaiting;
 pub mod backoff;
+pub mod blocks;
 pub mod bundle;
-pub mod by_uid;
 pub mod chain;
 #[cfg(any(test, feature = "check"))]
 pub mod check;
@@ -41,7 +41,6 @@ pub mod retry;
 pub mod rules;
 pub mod run;
 pub mod schedule;
-pub mod standing;
 pub mod target;
 #[cfg(test)]
 mod testing;
@@ -49,6 +48,7 @@ mod text;
 pub mod triage;
 pub mod tries;
 pub mod trouble;
+pub mod uid_map;
 pub mod verdict;
 pub mod waiting;
 mod words;

@@ -56,7 +56,7 @@ impl Limits {
     }
 
     /// Returns the limits that are met.
-    pub fn such(&self, is_met: impl Fn(&Limit) -> bool) -> LimitSet {
+    pub fn matching(&self, is_met: impl Fn(&Limit) -> bool) -> LimitSet {
         let met = self.0.iter().enumerate().filter(|(_, limit)| is_met(limit));
         LimitSet(met.fold(0, |set, (place, _)| set | 1 << place))
     }
@@ -82,25 +82,25 @@ impl LimitSet {
 
     /// Returns whether it contains the limit at a position.
     #[must_use]
-    pub fn contains(self, place: usize) -> bool {
-        self.0 >> place & 1 == 1
+    pub fn contains(self, position: usize) -> bool {
+        self.0 >> position & 1 == 1
     }
 
     /// Returns the limits of both.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Returns the limits that the other one lacks.
     #[must_use]
-    pub fn without(self, other: Self) -> Self {
+    pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
     /// Returns whether both contain a limit.
     #[must_use]
-    pub fn meets(self, other: Self) -> bool {
+    pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

@@ -92,7 +92,7 @@ impl RunMemory {
 pub struct Seen {
     /// Whether anything of it has begun: a step, a task that has ended, or an object that only its own controller
     /// understands.
-    pub has_stirred: bool,
+    pub has_started_anything: bool,
     /// The first proof that a step ran.
     pub proof: Option<Proof>,
     /// An object that only its own controller understands.
@@ -184,7 +184,7 @@ pub enum Owner {
         id: ExecutionId,
         /// Its `workflowId`, so that a rival can name it even when this process does not see its object.
         workflow_id: Box<str>,
-        /// What is known of it, beyond the executions of the target.
+        /// What is known about the owner if it is not among the executions of the target.
         presence: Presence,
     },
     /// It has a name of the chain and none of our annotations: never changed, never adopted.
@@ -217,7 +217,7 @@ pub enum Presence {
     /// It is proven to be gone: its deletion was seen, or a live read did not find its uid. A uid never comes back.
     Gone,
     /// It lives in a namespace that this process does not watch.
-    Elsewhere,
+    Unwatched,
 }
 
 /// How far a run is.
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn what_a_status_says_of_a_run_is_not_remembered_beside_it() {
         let mut memory = looked(run(1, "a", done(false))).memory;
-        memory.seen.has_stirred = true;
+        memory.seen.has_started_anything = true;
         (memory.done_seen, memory.release_tried) = (Some(at(1)), Some(at(2)));
         assert!(memory.diagnosed.is_some());
         let kept = RunMemory { done_seen: Some(at(1)), release_tried: Some(at(2)), ..RunMemory::default() };

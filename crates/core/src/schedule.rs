@@ -4,8 +4,8 @@
 //! waits longer. In every other way a child is an ordinary execution.
 
 pub mod cron;
-mod keep;
 pub mod plan;
+mod retention;
 mod status;
 
 use std::iter;
@@ -20,8 +20,8 @@ use crate::name::{ScheduleId, Uid, Version};
 use crate::triage::{AnalystRun, Begun, Gathered, Judgement, TriageSpec};
 use crate::waiting::Pause;
 
-pub use keep::Keep;
 pub use plan::{Planned, PlannedBy};
+pub use retention::Retention;
 pub use status::{Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Ready, ScheduleStatus};
 
 /// What the index keeps of one `WorkflowSchedule`.
@@ -161,15 +161,15 @@ const SLOTS_WITHOUT_SUCCESS: u32 = 3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleMemory {
     /// The child whose creation the API server refused for good, until the status records it.
-    pub refused: Option<Box<RefusedChild>>,
+    pub create_refused: Option<Box<RefusedChild>>,
     /// The words of a child that did not complete, until the status records them.
-    pub said: Option<Box<SaidOfChild>>,
+    pub child_message: Option<Box<SaidOfChild>>,
     /// The slot for which this process last tried to create a child: the answer may have been lost.
-    pub tried: Option<Time>,
+    pub create_tried: Option<Time>,
     /// The evidence for a triage, until that has ended.
-    pub gathered: Option<Box<Gathered>>,
+    pub triage_evidence: Option<Box<Gathered>>,
     /// The answer of an analyst, until the status records it.
-    pub heard: Option<Box<Heard>>,
+    pub analyst_answer: Option<Box<Heard>>,
     /// The triages of other schedules that began within the last hour.
     pub others_begun: Begun,
 }
@@ -242,7 +242,7 @@ pub struct ChildOf {
     /// Whether it analyses why the child of that slot failed: then it is not a child itself.
     pub analyses: bool,
     /// Whether the schedule still needs it.
-    pub keep: Keep,
+    pub keep: Retention,
 }
 
 /// Returns the name of the child of a slot. It never changes, so no slot has two children.

@@ -12,7 +12,6 @@ pub use name::{TargetError, TargetName, canonical_kind, is_dns_label};
 use std::sync::Arc;
 
 use crate::Time;
-use crate::by_uid::{ByUid, Few};
 use crate::chain::RunNumber;
 use crate::circuit::Circuits;
 use crate::execution::{Execution, ExecutionState};
@@ -24,6 +23,7 @@ use crate::retry::NextAttempt;
 use crate::run::{Owner, Progress, Run};
 use crate::schedule::Schedule;
 use crate::tries::Trouble;
+use crate::uid_map::{SmallMap, UidMap};
 
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default)]
@@ -31,21 +31,21 @@ pub struct Target {
     /// Its name, if an execution has one that can be read. For display, and to derive jitter from.
     pub name: Option<TargetName>,
     /// The executions that name this target, by uid.
-    pub executions: ByUid<Execution>,
+    pub executions: UidMap<Execution>,
     /// The runs of this target's chain, by uid.
-    pub runs: ByUid<Run>,
+    pub runs: UidMap<Run>,
     /// The unfinished tasks and pods of this target's runs, by uid.
-    pub residue: ByUid<Residue>,
+    pub residue: UidMap<Residue>,
     /// The schedules whose template names this target, by uid.
-    pub schedules: Few<Schedule>,
+    pub schedules: SmallMap<Schedule>,
     /// Whether schedules cannot be seen: none of them is decided on, and no child is removed.
     pub blind_to_schedules: bool,
     /// The shared failures, as far as they are known: of all targets, not of this one.
     pub circuits: Circuits,
     /// Its places in the limits, as far as they are known.
     pub places: Places,
-    /// Whether the target cannot be read: its one execution stands alone, and ended executions block nobody and count
-    /// for nobody.
+    /// Whether the name of the target cannot be read. The entry then has one execution, and once that has ended it
+    /// neither blocks nor counts.
     pub is_unreadable: bool,
     /// What this process knows of the policies that guard clearances and cancellations.
     pub guard: Guard,
@@ -64,7 +64,7 @@ pub struct TargetMemory {
     /// The highest number that a create found taken by an object that the watch does not show; 0 if none.
     pub highest_taken: RunNumber,
     /// The results of reading owners of finished runs that no watch delivers, by uid.
-    pub elsewhere: Few<Elsewhere>,
+    pub unwatched_owners: SmallMap<Elsewhere>,
 }
 
 /// The result of reading an execution live that no watch delivers.

@@ -22,8 +22,8 @@ use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen, Stays, StopRequest};
 use crate::schedule::{
-    Child, ChildOf, ChildState, Every, Held, HistoryLimits, Keep, LastRun, Plan, Planned, PlannedBy, Ready, Revision,
-    Schedule, ScheduleMemory, ScheduleStatus,
+    Child, ChildOf, ChildState, Every, Held, HistoryLimits, LastRun, Plan, Planned, PlannedBy, Ready, Retention,
+    Revision, Schedule, ScheduleMemory, ScheduleStatus,
 };
 use crate::schedule::{Hint, Wish};
 use crate::target::{Target, TargetMemory};
@@ -382,7 +382,7 @@ pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: 
 }
 
 /// An execution that a schedule made.
-pub(crate) fn made_by(schedule: &str, slot: i64, keep: Keep, execution: Execution) -> Execution {
+pub(crate) fn made_by(schedule: &str, slot: i64, keep: Retention, execution: Execution) -> Execution {
     let child = ChildOf { schedule: Uid::new(schedule), slot: at(slot), analyses: false, keep };
     Execution { child: Some(Box::new(child)), ..execution }
 }

@@ -78,7 +78,7 @@ pub fn step(start_deadline: Duration) -> Duration {
 
 /// Puts the time for which something has been tried before the text of the condition `Waiting`, in whole seconds.
 #[must_use]
-pub fn say(tried: Duration, words: &str) -> String {
+pub fn with_duration(tried: Duration, words: &str) -> String {
     format!("{BEFORE}{}{AFTER}{words}", duration::format(Duration::from_secs(tried.as_secs())))
 }
 
@@ -98,9 +98,13 @@ mod tests {
     fn the_time_that_a_message_tells_is_read_back() {
         for seconds in [0, 1, 59, 60, 90, 86_400] {
             let tried = Duration::from_secs(seconds);
-            assert_eq!(read(&say(tried, "cannot create: tried for 5s so far: no")), Some(tried));
+            assert_eq!(read(&with_duration(tried, "cannot create: tried for 5s so far: no")), Some(tried));
         }
-        assert_eq!(read(&say(Duration::from_millis(1999), "m")), Some(Duration::from_secs(1)), "no more than it was");
+        assert_eq!(
+            read(&with_duration(Duration::from_millis(1999), "m")),
+            Some(Duration::from_secs(1)),
+            "no more than it was"
+        );
         for silent in ["", "cannot create", "tried for ever", "tried for x so far: m", "it was tried for 5s so far: m"]
         {
             assert_eq!(read(silent), None, "{silent}");

@@ -65,7 +65,7 @@ pub(crate) struct Report {
     changes_at: Option<String>,
     rules: Vec<Rule>,
     blocks: Vec<Block>,
-    /// The outlook of each workflow that has run on the target, if none was named.
+    /// If the command named no workflow: the outlook of each one that has run on the target.
     workflows: Vec<OfWorkflow>,
     /// The source of the policy.
     policy: Option<String>,

@@ -27,7 +27,7 @@ use wfe_view::index::{ExecutionRecord, Index, Kind};
 use wfe_view::observe::observe_owner;
 use wfe_view::partial::PartialObject;
 use wfe_view::read::{is_ours, read};
-use wfe_view::source::{Pages, objects, place};
+use wfe_view::source::{Pages, namespace_of, objects};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection};
@@ -241,7 +241,8 @@ impl Lookout {
 
     async fn list_selected(&self, kind: Kind, selection: ListParams) -> Result<Vec<DynamicObject>, CallError> {
         let watched = self.installation.watch_namespace.as_deref();
-        let api = objects(&self.connection.client, kind, place(kind, &self.installation.execution_namespace, watched));
+        let api =
+            objects(&self.connection.client, kind, namespace_of(kind, &self.installation.execution_namespace, watched));
         list(&api, selection, |object| is_ours(kind, object)).await
     }
 

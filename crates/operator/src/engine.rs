@@ -5,8 +5,8 @@
 
 mod circuits;
 pub mod ends;
+mod enqueue;
 mod error;
-mod mark;
 pub mod observer;
 pub mod queue;
 mod report;
@@ -37,8 +37,8 @@ use crate::engine::ends::Ends;
 use crate::engine::observer::{Decided, DecisionObserver};
 use crate::engine::queue::Queue;
 use crate::health::Health;
-use crate::metrics::{BusyGauges, CircuitGauges, LimitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
-use crate::perform::untold::Untold;
+use crate::metrics::{BlockGauges, BusyGauges, CircuitGauges, LimitGauges, Metrics, PANIC, ScheduleGauges};
+use crate::perform::unconfirmed::UnconfirmedAnnouncements;
 use crate::perform::{Performer, Report, Work};
 pub use error::EngineError;
 use report::{Failures, Held};
@@ -61,7 +61,7 @@ pub struct Engine {
     index: Index,
     queue: Queue<Key, Asker>,
     performer: Performer,
-    performing: JoinSet<(Key, Report)>,
+    in_flight: JoinSet<(Key, Report)>,
     /// The key of each task, so that a target is found again whose work has panicked.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose last actions could not be carried out.
@@ -69,7 +69,7 @@ pub struct Engine {
     /// Writes that were accepted and changed nothing, and until when they are not repeated.
     ignored: HashMap<Key, Vec<(Mark, Instant)>>,
     /// The announcements of writes whose outcome is unknown.
-    untold: Untold,
+    unconfirmed: UnconfirmedAnnouncements,
     /// The ends that another process may not have announced.
     ends: Ends,
     leadership: Leadership,
@@ -77,14 +77,14 @@ pub struct Engine {
     leads: bool,
     /// The object that pauses everything, as it was last logged.
     paused_by: Option<Box<str>>,
-    deliveries: mpsc::Receiver<Delivery>,
+    watch_events: mpsc::Receiver<Delivery>,
     settings: Settings,
     metrics: Metrics,
-    standing: StandingGauges,
+    block_gauges: BlockGauges,
     schedules: ScheduleGauges,
     circuits: CircuitGauges,
     limits: LimitGauges,
-    told_of_circuits: circuits::Told,
+    announced_circuits: circuits::AnnouncedCircuits,
     busy: BusyGauges,
     health: Health,
     staleness: Staleness,
@@ -125,22 +125,22 @@ impl Engine {
             index: Index::new(settings.watch_namespace.clone()),
             queue: Queue::new(performer.concurrency_limit()),
             performer,
-            performing: JoinSet::new(),
+            in_flight: JoinSet::new(),
             tasks: HashMap::new(),
             failures: HashMap::new(),
             ignored: HashMap::new(),
-            untold: Untold::default(),
+            unconfirmed: UnconfirmedAnnouncements::default(),
             ends: Ends::default(),
             leadership,
             leads: false,
             paused_by: None,
-            deliveries,
+            watch_events: deliveries,
             settings,
-            standing: metrics.standing(),
+            block_gauges: metrics.blocks(),
             schedules: metrics.schedules().gauges(),
             circuits: metrics.circuits().gauges(),
             limits: metrics.limits(),
-            told_of_circuits: circuits::Told::default(),
+            announced_circuits: circuits::AnnouncedCircuits::default(),
             busy: metrics.busy(),
             metrics,
             health,
@@ -160,37 +160,37 @@ impl Engine {
         let known = *self.settings.guard.borrow_and_update();
         self.index.guard(known);
         loop {
-            let has_room = self.performing.len() < PARALLEL_TARGETS;
+            let has_room = self.in_flight.len() < PARALLEL_TARGETS;
             tokio::select! {
                 // In this order: stop, begin or end a term, follow the configuration, finish work, learn, and only then
                 // decide, on the newest view.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                term = terms.next() => self.turn(term),
+                term = terms.next() => self.change_leadership(term),
                 // All later decisions follow the new configuration, and executions that wait may not have to any more.
                 Ok(()) = self.settings.config.changed() => {
                     self.show_pauses();
                     self.rule_circuits();
-                    self.settle_circuits();
-                    self.mark_all();
+                    self.update_circuits();
+                    self.enqueue_all();
                 }
                 Ok(()) = self.settings.guard.changed() => {
                     let known = *self.settings.guard.borrow_and_update();
                     if self.index.guard(known) {
-                        self.mark_all();
+                        self.enqueue_all();
                     }
                 }
-                Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
-                Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
+                Some(finished) = self.in_flight.join_next_with_id() => self.finish(finished),
+                Some(delivery) = self.watch_events.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads && !self.is_unfit() => {
                     self.decide_on(key);
                     // A schedule that waits for a turn to probe, or a target that waits for a place, may have got it.
-                    self.mark_dirty();
+                    self.enqueue_changed();
                 }
                 _ = tick.tick() => {
                     self.show();
                     self.ends.forget(self.settings.clock.now());
-                    self.mark_dirty(); // circuits change with time
+                    self.enqueue_changed(); // circuits change with time
                 }
             }
         }
@@ -202,21 +202,21 @@ impl Engine {
         let synced = self.index.is_synced();
         self.apply(first);
         for _ in 1..DELIVERIES_AT_ONCE {
-            let Ok(next) = self.deliveries.try_recv() else { break };
+            let Ok(next) = self.watch_events.try_recv() else { break };
             self.apply(next);
         }
         if !synced && self.index.is_synced() {
             self.begin()?;
         }
-        self.mark_dirty();
+        self.enqueue_changed();
         Ok(())
     }
 
     /// Begins to decide on all targets, or stops deciding. The work under way at the end of a term finishes: its writes
     /// are given up, and the outcome of earlier ones is kept.
-    fn turn(&mut self, term: Term) {
+    fn change_leadership(&mut self, term: Term) {
         self.queue.clear();
-        self.untold.clear();
+        self.unconfirmed.clear();
         self.index.forget_places();
         self.leads = term == Term::Begins;
         if self.leads {
@@ -224,10 +224,10 @@ impl Engine {
             self.index.forget_tries();
             self.tell_of_circuits();
             self.tell_of_ends();
-            self.mark_all();
+            self.enqueue_all();
         } else {
             // The leader shows them.
-            self.standing.forget_all();
+            self.block_gauges.forget_all();
             self.schedules.forget_all();
             self.circuits.forget_all();
             self.limits.forget_all();
@@ -241,8 +241,8 @@ impl Engine {
         self.index.show_circuits(&key);
         let config = Arc::clone(&self.settings.config.borrow());
         let target = self.index.entry(&key).map(|entry| &entry.target);
-        for telling in self.untold.take_shown(&key, target) {
-            self.performer.tell(&telling);
+        for announcement in self.unconfirmed.take_shown(&key, target) {
+            self.performer.tell(&announcement);
         }
         // The only place where a decision gets the time.
         let now = self.settings.clock.now();
@@ -251,7 +251,7 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
             self.ignored.remove(&key);
-            self.standing.forget(&key);
+            self.block_gauges.forget(&key);
             self.schedules.forget(&key);
             self.busy.forget(&key);
             return;
@@ -279,7 +279,7 @@ impl Engine {
             if let Some(observer) = &self.settings.observer {
                 observer.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
             }
-            self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
+            self.block_gauges.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.blocks);
             self.schedules.show(&key, &entry.target, &decision.schedules);
             decision
         } else if let Some((expected, read_at)) = self.index.awaits(&key).filter(|_| !self.index.is_listing()) {
@@ -300,7 +300,7 @@ impl Engine {
         log(&decision, entry.target.label());
         if is_decided {
             self.index.waits(&key, &decision, now);
-            self.index.line_up(&decision, now);
+            self.index.queue_probes(&decision, now);
             if is_seen {
                 self.index.ask_for_places(&key, &decision, now);
             }
@@ -329,7 +329,7 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else { return };
         let work = Work::prepare(key.clone(), entry, decision.actions, &config.defaults, now);
         let performer = self.start(key.clone());
-        let task = self.performing.spawn(performer.perform(work));
+        let task = self.in_flight.spawn(performer.perform(work));
         self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
@@ -337,7 +337,7 @@ impl Engine {
     fn read_awaited(&mut self, key: Key, now: Time) {
         let overdue = self.index.take_overdue(&key, now);
         let performer = self.start(key.clone());
-        let task = self.performing.spawn(performer.read_awaited(key.clone(), overdue));
+        let task = self.in_flight.spawn(performer.read_awaited(key.clone(), overdue));
         self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
@@ -359,13 +359,13 @@ impl Engine {
         };
         self.queue.done(&key);
         if learned_something {
-            self.mark(key);
+            self.enqueue(key);
         }
     }
 
     async fn drain(&mut self) {
-        tracing::info!(under_way = self.performing.len(), "stopping");
-        let rest = async { while self.performing.join_next().await.is_some() {} };
+        tracing::info!(under_way = self.in_flight.len(), "stopping");
+        let rest = async { while self.in_flight.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, rest).await.is_err() {
             tracing::warn!("stopped with writes under way; the next process resumes them");
         }

@@ -1,9 +1,9 @@
 //! Kubernetes events (events.k8s.io/v1), each at most once.
 //!
 //! An event has a deterministic name, made of the execution's uid and the transition. It is created after the status
-//! write that it announces, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
-//! done. A crash between the two loses the event, except for an end, which the next leader announces (`ends`). The
-//! conditions have the truth.
+//! write that it announces, or when the watch shows a write whose answer was lost (`unconfirmed`); "already exists"
+//! means done. A crash between the two loses the event, except for an end, which the next leader announces (`ends`).
+//! The conditions have the truth.
 //! An event about a schedule is named by its uid and by what distinguishes its transitions: a slot, a generation, a
 //! version.
 //! An event about a circuit is named by the uid of the `ConfigMap`, its fingerprint and the time of its opening.
@@ -21,13 +21,13 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use wfe_api::SkipReason;
 use wfe_core::action::Skew;
 use wfe_core::awaiting::Unanswered;
+use wfe_core::blocks::Blocked;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
-use wfe_core::guard::WordKind;
+use wfe_core::guard::Directive;
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::reason::BlockReason;
 use wfe_core::residue::ResidueId;
-use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_settings::config::ConfigObject;
@@ -81,7 +81,7 @@ impl From<&ConfigVersion> for About {
 
 /// An event to be written, about an execution, a schedule or the configuration.
 #[derive(Clone, Debug)]
-pub struct Announcement {
+pub struct NewEvent {
     about: About,
     run: Option<RunId>,
     reason: &'static str,
@@ -96,7 +96,7 @@ pub struct Announcement {
     end: Option<Box<EndShown>>,
 }
 
-impl Announcement {
+impl NewEvent {
     /// It got its turn, or its next attempt begins: which of how many, if it has a retry policy.
     #[must_use]
     pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId, attempt: Option<(u32, u32)>) -> Self {
@@ -175,11 +175,11 @@ impl Announcement {
 
     /// Its clearance or cancellation does not count now, because no policy guards it.
     #[must_use]
-    pub fn unguarded(execution: &ExecutionId, kind: WordKind) -> Self {
+    pub fn unguarded(execution: &ExecutionId, kind: Directive) -> Self {
         let note = kind.message(false).to_owned();
         let told = match kind {
-            WordKind::Clearance => Self::normal(execution, "ClearanceUnguarded", "Clear", note),
-            WordKind::Cancellation => Self::normal(execution, "CancellationUnguarded", "Cancel", note),
+            Directive::Clearance => Self::normal(execution, "ClearanceUnguarded", "Clear", note),
+            Directive::Cancellation => Self::normal(execution, "CancellationUnguarded", "Cancel", note),
         };
         Self { warning: true, ..told }
     }
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use wfe_core::name::Uid;
 
-    pub(super) fn rendered(announcement: &Announcement) -> Event {
+    pub(super) fn rendered(announcement: &NewEvent) -> Event {
         announcement.render("pod", "runs", Timestamp::UNIX_EPOCH)
     }
 
@@ -364,7 +364,7 @@ mod tests {
     fn an_event_has_one_name_for_one_transition_of_one_object() {
         let id = |name: &str, uid: &str| ExecutionId { namespace: "ops".into(), name: name.into(), uid: Uid::new(uid) };
         let note = || String::new();
-        let name = |id: &ExecutionId, reason| Announcement::normal(id, reason, "Skip", note()).name();
+        let name = |id: &ExecutionId, reason| NewEvent::normal(id, reason, "Skip", note()).name();
         let first = name(&id("fix", "u-1"), "Skipped");
         assert_eq!(first, "fix.u-1.skipped");
         assert_ne!(first, name(&id("fix", "u-2"), "Skipped"));
@@ -376,16 +376,16 @@ mod tests {
             uid: "0123456789abcdef0123456789abcdef0123".into(),
             version: u64::MAX.to_string(),
         };
-        let name = Announcement::config_refused(&config, note()).name();
+        let name = NewEvent::config_refused(&config, note()).name();
         assert!(name.len() <= 253 && name.ends_with(".18446744073709551615.configrefused"), "{name}");
     }
 
     #[test]
     fn a_text_of_others_does_nothing_where_an_event_is_shown() {
         let id = ExecutionId { namespace: "ops".into(), name: "fix".into(), uid: Uid::new("u") };
-        let announcement = Announcement::normal(&id, "Skipped", "Skip", "a\u{1b}[2J\nb\u{202e}c".to_owned());
+        let announcement = NewEvent::normal(&id, "Skipped", "Skip", "a\u{1b}[2J\nb\u{202e}c".to_owned());
         assert_eq!(rendered(&announcement).note.as_deref(), Some(r"a\u{1b}[2J\nb\u{202e}c"));
-        let long = Announcement::normal(&id, "Skipped", "Skip", "\u{202e}".repeat(MAX_NOTE));
+        let long = NewEvent::normal(&id, "Skipped", "Skip", "\u{202e}".repeat(MAX_NOTE));
         assert!(rendered(&long).note.is_some_and(|note| note.len() <= MAX_NOTE));
     }
 }

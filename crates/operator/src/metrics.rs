@@ -1,5 +1,6 @@
 //! The operator's metrics. Every label has a closed set of values, and every series a help text.
 
+mod blocks;
 mod busy;
 mod circuits;
 mod labels;
@@ -8,7 +9,6 @@ mod now;
 mod register;
 mod schedules;
 mod series;
-mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use wfe_core::trouble::OwnCause;
 
 use crate::verb::Verb;
 
+pub use blocks::BlockGauges;
 pub use busy::BusyGauges;
 pub use circuits::{CircuitGauges, CircuitMetrics};
 pub use labels::{AttemptLabel, OutcomeLabel};
 pub use limits::{LimitGauges, LimitMetrics};
 use now::Now;
 pub use schedules::{ScheduleGauges, ScheduleMetrics};
-pub use standing::StandingGauges;
 use wfe_view::index::{EndPhase, EndShown, Kind};
 
 /// Why a decision was not carried out, as a label.
@@ -245,8 +245,8 @@ impl Metrics {
 
     /// Returns the gauges of the blocks of each target.
     #[must_use]
-    pub fn standing(&self) -> StandingGauges {
-        StandingGauges::new(
+    pub fn blocks(&self) -> BlockGauges {
+        BlockGauges::new(
             self.0.consecutive_failures.clone(),
             self.0.blocked_targets.clone(),
             self.0.blocked_target_info.clone(),
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn every_cause_of_an_error_is_listed() {
-        let call = |source| PerformError::Call { what: "try".into(), source, untold: None };
+        let call = |source| PerformError::Call { what: "try".into(), source, unconfirmed: None };
         let refused = |code| call(CallError::Refused(Box::new(kube::core::Status { code, ..Default::default() })));
         let what = || "it".to_owned();
         let all = [

@@ -2,26 +2,26 @@
 //!
 //! It never decides. If a precondition fails, the target is decided on again.
 
+mod announcement;
 mod attempts;
 mod children;
 mod examine;
 mod executions;
 mod facts;
 mod live;
-mod marks;
 mod objects;
 #[cfg(test)]
 mod played;
 mod quoted;
 mod refusal;
+mod required_labels;
 mod runs;
 mod schedules;
 mod skip_lines;
 mod stored;
 mod task;
-mod telling;
 mod triage;
-pub mod untold;
+pub mod unconfirmed;
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::crds::Crds;
 use crate::cluster::lane::Lane;
-use crate::events::{Announcement, Events};
+use crate::events::{Events, NewEvent};
 use crate::metrics::Metrics;
 
 const EXECUTIONS: &str = "workflowexecutions";
@@ -118,9 +118,9 @@ pub enum Learned {
     /// The answer of the analyst of this schedule.
     Heard(Uid, Box<Heard>),
     /// It was announced that steps of a run have run again.
-    ReplayTold(Uid),
+    ReplayAnnounced(Uid),
     /// It was announced that Tekton does not answer the request to stop this run.
-    CancelTold(Uid),
+    CancelAnnounced(Uid),
     /// It was announced that the target does not drain.
     DrainWarned,
     /// A status was accepted, and nothing new of it was stored.
@@ -162,7 +162,7 @@ pub enum PerformError {
         #[source]
         source: CallError,
         /// The announcement of the write, which may have happened.
-        untold: Option<Box<Telling>>,
+        unconfirmed: Option<Box<Announcement>>,
     },
 }
 
@@ -189,19 +189,19 @@ impl PerformError {
     }
 
     /// Adds the announcement of the write, if it may have happened.
-    fn with_untold(self, telling: Telling) -> Self {
+    fn with_unconfirmed(self, announcement: Announcement) -> Self {
         match self {
             Self::Call { what, source, .. } if source.is_in_doubt() => {
-                Self::Call { what, source, untold: Some(Box::new(telling)) }
+                Self::Call { what, source, unconfirmed: Some(Box::new(announcement)) }
             }
             other => other,
         }
     }
 
     /// Takes the announcement out of a write that may have happened.
-    pub fn take_untold(&mut self) -> Option<Telling> {
+    pub fn take_unconfirmed(&mut self) -> Option<Announcement> {
         match self {
-            Self::Call { untold, .. } => untold.take().map(|telling| *telling),
+            Self::Call { unconfirmed, .. } => unconfirmed.take().map(|announcement| *announcement),
             _ => None,
         }
     }
@@ -233,12 +233,12 @@ impl PerformError {
 /// The results of one write, and why it failed, if it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
+#[cfg(test)]
+pub(crate) use announcement::AnnouncedWrite;
+pub use announcement::{Announcement, AnnouncementKey, OfExecution, OfSchedule, Sight};
 pub use schedules::ChildCreation;
 use skip_lines::SkipLines;
 pub use task::{Common, Creation, Question, Task, Work};
-#[cfg(test)]
-pub(crate) use telling::Told;
-pub use telling::{OfExecution, OfSchedule, Sight, Telling, TellingKey};
 
 type Result<T> = std::result::Result<T, PerformError>;
 
@@ -281,7 +281,7 @@ impl Performer {
     }
 
     /// Announces something that follows from no write.
-    pub fn announce(&self, announcement: Announcement) {
+    pub fn announce(&self, announcement: NewEvent) {
         self.events.announce(announcement);
     }
 
@@ -356,7 +356,7 @@ fn split(result: Result<Vec<Learned>>) -> Attempt {
 }
 
 fn call(what: String, source: CallError) -> PerformError {
-    PerformError::Call { what, source, untold: None }
+    PerformError::Call { what, source, unconfirmed: None }
 }
 
 /// 404 and 409 mean that the object differs from what the decision saw; anything else is a failed request.

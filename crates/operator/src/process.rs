@@ -1,5 +1,5 @@
 //! The tasks, signals and logs of the process.
 
-pub mod parts;
 pub mod signals;
+pub mod supervised;
 pub mod telemetry;

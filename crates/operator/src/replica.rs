@@ -30,7 +30,7 @@ use crate::events::{self, Events};
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::perform::Performer;
-use crate::process::parts::Parts;
+use crate::process::supervised::SupervisedTasks;
 
 /// How many deliveries may wait for the engine. Then the watches wait, and with them the API server's stream.
 const DELIVERIES: usize = 1024;
@@ -91,7 +91,7 @@ pub struct Candidacy {
 
 /// A replica that runs. Dropping it stops it as a crash would.
 pub struct Replica {
-    parts: Parts,
+    parts: SupervisedTasks,
     events: Option<Events>,
     follower: Option<AbortHandle>,
     stop: watch::Sender<bool>,
@@ -101,7 +101,7 @@ pub struct Replica {
 impl Replica {
     /// Starts it, beside the running parts of the process.
     #[must_use]
-    pub fn start(setup: Setup, mut parts: Parts) -> Self {
+    pub fn start(setup: Setup, mut parts: SupervisedTasks) -> Self {
         let Setup { cluster, config, clock, crds, leadership, metrics, health, staleness, .. } = setup;
         let execution_namespace = cluster.execution_namespace().to_owned();
         let (sender, deliveries) = mpsc::channel(DELIVERIES);
@@ -221,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn the_error_of_an_engine_that_fails_is_told_and_not_the_end_of_its_watches() {
         let (sender, deliveries) = mpsc::channel::<()>(1);
-        let mut parts = Parts::default();
+        let mut parts = SupervisedTasks::default();
         let watch = sender.clone();
         parts.spawn("the watch of pods", endless(behind(sender, async move { watch.closed().await })));
         parts.spawn(ENGINE, async move {
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_watch_that_ends_beside_an_engine_that_runs_ends_the_process() {
         let (sender, _deliveries) = mpsc::channel::<()>(1);
-        let mut parts = Parts::default();
+        let mut parts = SupervisedTasks::default();
         parts.spawn("the watch of pods", endless(behind(sender, std::future::ready(()))));
         assert_eq!(format!("{:#}", parts.ended().await), "the watch of pods ended although nobody asked it to");
     }

@@ -21,8 +21,8 @@ use crate::cluster::staleness::Staleness;
 use crate::config::{Follower, Page, read_first};
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::process::parts::Parts;
 use crate::process::signals::StopSignals;
+use crate::process::supervised::SupervisedTasks;
 use crate::process::telemetry;
 use crate::replica::{Candidacy, Replica, Setup};
 use crate::server;
@@ -61,7 +61,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         Cluster::connect(config, &args.execution_namespace, leadership.clone(), metrics.clone(), staleness.clone())
             .context("cannot use the cluster's configuration")?;
 
-    let mut parts = Parts::default();
+    let mut parts = SupervisedTasks::default();
     let access = args.metrics.metrics_authentication.then(|| Access::new(cluster.clone()));
     let serving = server::serve_metrics(metrics_listener, metrics.clone(), certificates, access);
     parts.spawn("the metrics server", serving);

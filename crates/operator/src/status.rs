@@ -80,7 +80,7 @@ impl Subject {
 
 /// Renders a write. `kept` are the present conditions, if the write keeps them.
 #[must_use]
-pub fn says(
+pub fn render(
     target: Option<&TargetName>,
     subject: &Subject,
     says: &Says,
@@ -90,7 +90,7 @@ pub fn says(
 ) -> WorkflowExecutionStatus {
     let mut status = match says {
         Says::Running { run, number, consecutive_failures } => {
-            running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
+            render_running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
         }
         Says::GaveUp { number } => given_up(target, subject, *number, now),
         Says::Retry { attempt, of, end, proof, delay, not_before, run: _ } => {
@@ -106,7 +106,7 @@ pub fn says(
             };
             going(target, subject, run, shown, doing, *started_at, now)
         }
-        Says::Waiting { waiting: what, tried } => waiting(target, subject, what, *tried, now),
+        Says::Waiting { waiting: what, tried } => render_waiting(target, subject, what, *tried, now),
         Says::HeldBack { waiting } => attempts::held_back(subject, kept, waiting, now),
         Says::Freed => freed(subject, kept, now),
         Says::Cleared { clearance, effective } => cleared(target, subject, kept, clearance, *effective, now),
@@ -133,7 +133,7 @@ fn run_ref(run: &RunId, execution_namespace: &str) -> PipelineRunRef {
 }
 
 /// Renders phase Running, the commit to a run.
-fn running(
+fn render_running(
     target: Option<&TargetName>,
     subject: &Subject,
     run: &RunId,
@@ -155,7 +155,7 @@ fn running(
         consecutive_failures: Some(counter(consecutive_failures)),
         attempts: subject.retry.as_ref().map(|retry| attempts::begun(retry, run, now)).unwrap_or_default(),
         conditions,
-        ..common(target, subject)
+        ..base_status(target, subject)
     }
 }
 
@@ -182,7 +182,7 @@ fn going(
     let has_failed = awaits.is_some_and(|awaits| &*awaits.reason == Awaiting::EXAMINING);
     let status = if has_failed { ConditionStatus::False } else { ConditionStatus::Unknown };
     let run_status = run_status(status, doing, "", shown.tasks);
-    WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..common(target, subject) }
+    WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..base_status(target, subject) }
 }
 
 fn while_running(subject: &Subject, run: &RunId, since: Time) -> Vec<Condition> {
@@ -212,8 +212,9 @@ fn started_condition(subject: &Subject, at: Time, started: &Started) -> Conditio
     condition(subject, at, conditions::STARTED, started.status(), started.reason(), &started.to_string())
 }
 
-/// Renders what an undecided execution waits for, and since when and for how long its run has been tried, if it is.
-fn waiting(
+/// Renders what an undecided execution waits for. `tried` is for how long creating its run has been tried, if it has
+/// been; [`tries::read`] reads that back from the message.
+fn render_waiting(
     target: Option<&TargetName>,
     subject: &Subject,
     waiting: &Waiting,
@@ -221,7 +222,7 @@ fn waiting(
     now: Time,
 ) -> WorkflowExecutionStatus {
     let (reason, message) = (waiting.reason(), waiting.message());
-    let message = tried.map_or(message.clone(), |tried| tries::say(tried, &message));
+    let message = tried.map_or(message.clone(), |tried| tries::with_duration(tried, &message));
     let since = tried.and_then(|tried| now.checked_sub_signed(TimeDelta::from_std(tried).ok()?)).unwrap_or(now);
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
@@ -229,14 +230,14 @@ fn waiting(
         conditions: [(SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
             .map(|(type_, status)| condition(subject, since, type_, status, reason, &message))
             .into(),
-        ..common(target, subject)
+        ..base_status(target, subject)
     }
 }
 
 /// Renders that an undecided execution will commit to no run up to this number.
 fn given_up(target: Option<&TargetName>, subject: &Subject, number: RunNumber, now: Time) -> WorkflowExecutionStatus {
     let run_sequence = i64::try_from(number).ok();
-    WorkflowExecutionStatus { run_sequence, ..waiting(target, subject, &Waiting::Withdrawn, None, now) }
+    WorkflowExecutionStatus { run_sequence, ..render_waiting(target, subject, &Waiting::Withdrawn, None, now) }
 }
 
 /// The API's integers are signed.
@@ -244,7 +245,7 @@ fn counter(failures: u32) -> i32 {
     i32::try_from(failures).unwrap_or(i32::MAX)
 }
 
-fn common(target: Option<&TargetName>, subject: &Subject) -> WorkflowExecutionStatus {
+fn base_status(target: Option<&TargetName>, subject: &Subject) -> WorkflowExecutionStatus {
     WorkflowExecutionStatus {
         target: target.map(ToString::to_string),
         observed_generation: Some(subject.generation),
@@ -273,9 +274,6 @@ fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Optio
         total_tasks: tasks.map(|tasks| tasks.total.into()),
     }
 }
-
-#[cfg(test)]
-mod fits;
 
 /// Renders conditions with a new one; the others stay as they are, in their places.
 fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {

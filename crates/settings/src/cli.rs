@@ -99,7 +99,7 @@ pub struct RunArgs {
 
     /// How long a finished WorkflowExecution is kept, if its spec names no time (a Go duration). It is kept longer
     /// while it blocks its target, counts there, or is the newest. 0: executions are never removed.
-    #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_or_off)]
+    #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_duration_or_zero)]
     pub ttl_after_finished: Duration,
 
     /// When the history of a target keeps an execution from running.
@@ -111,7 +111,7 @@ pub struct RunArgs {
     pub max_staleness: Duration,
 
     /// How often the operator checks that the shipped admission policies are in the cluster and unchanged. 0: never.
-    #[arg(long, env = "WFE_POLICY_CHECK_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = policy::parse_or_off)]
+    #[arg(long, env = "WFE_POLICY_CHECK_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = policy::parse_duration_or_zero)]
     pub policy_check_interval: Duration,
 
     /// Leader election among several replicas.
@@ -149,7 +149,7 @@ impl RunArgs {
 
     /// Like [`RunArgs::policy`], without checks: the caller reports all faults.
     pub(crate) fn unchecked_policy(&self) -> Policy {
-        self.policy.over(&Policy {
+        self.policy.apply_to(&Policy {
             default_timeout: self.default_timeout,
             start_deadline: self.start_deadline,
             drain_deadline: self.drain_deadline,

@@ -236,8 +236,8 @@ proptest! {
         for kind in [ResidueKind::Pod, ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun] {
             prop_assert!(observe_descendant(kind, &meta, &data).is_some());
             let sighting = Sighting::of(kind, view).unwrap();
-            evidence.see(&sighting);
-            evidence.see_deleted(&sighting);
+            evidence.observe(&sighting);
+            evidence.observe_deletion(&sighting);
         }
         let remains = Remains { run: Some(view), task_runs: &[view], others: &[view], pods: &[view] };
         let findings = examine(&evidence, remains);

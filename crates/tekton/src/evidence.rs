@@ -8,11 +8,11 @@ mod verdict;
 
 use std::collections::BTreeMap;
 
-use wfe_core::by_uid::ByUid;
 use wfe_core::evidence::Proof;
 use wfe_core::findings::Wait;
 use wfe_core::name::Uid;
 use wfe_core::run::Seen;
+use wfe_core::uid_map::UidMap;
 
 use crate::reasons::{Meaning, RunReason};
 pub use sighting::Sighting;
@@ -38,8 +38,8 @@ pub struct Evidence {
     /// A deleted task.
     vanished: Option<Box<str>>,
     too_many: bool,
-    has_stirred: bool,
-    children: ByUid<Known>,
+    has_started_anything: bool,
+    children: UidMap<Known>,
     /// By task and pod name.
     pods: BTreeMap<(Uid, Box<str>), Remembered>,
     waiting: Option<Waiting>,
@@ -60,22 +60,22 @@ struct Known {
 #[derive(Clone, Debug)]
 struct Remembered {
     uid: Uid,
-    has_left_waiting: bool,
+    has_ever_run: bool,
     is_gone: bool,
 }
 
 impl Evidence {
     /// Records a version of a task or pod. The versions of one object arrive in order.
-    pub fn see(&mut self, sighting: &Sighting) {
+    pub fn observe(&mut self, sighting: &Sighting) {
         match &sighting.shows {
-            Shows::Child(uid, child) => self.see_child(uid, child),
-            Shows::Pod(pod) => self.see_pod(pod),
+            Shows::Child(uid, child) => self.observe_task(uid, child),
+            Shows::Pod(pod) => self.observe_pod(pod),
         }
     }
 
     /// Records that a task or pod was deleted, with its last version.
-    pub fn see_deleted(&mut self, sighting: &Sighting) {
-        self.see(sighting);
+    pub fn observe_deletion(&mut self, sighting: &Sighting) {
+        self.observe(sighting);
         match &sighting.shows {
             Shows::Child(_, child) => {
                 self.vanished.get_or_insert_with(|| child.name.clone());
@@ -94,7 +94,7 @@ impl Evidence {
     }
 
     /// Records the reason of the run's condition.
-    pub fn see_doing(&mut self, reason: &str) {
+    pub fn observe_reason(&mut self, reason: &str) {
         match RunReason::parse(reason).map(RunReason::means) {
             Some(Meaning::Waits(wait)) => self.waiting = Some(Waiting { wait, step: None }),
             // The bundle was fetched.
@@ -107,7 +107,7 @@ impl Evidence {
     #[must_use]
     pub fn seen(&self) -> Seen {
         Seen {
-            has_stirred: self.has_stirred || self.proof.is_some() || self.opaque.is_some(),
+            has_started_anything: self.has_started_anything || self.proof.is_some() || self.opaque.is_some(),
             proof: self.proof.clone(),
             opaque: self.opaque.clone(),
             replayed: self.replayed.clone(),
@@ -123,9 +123,9 @@ impl Evidence {
         self.waiting.as_ref().map(|waiting| (waiting.wait, waiting.step.as_deref()))
     }
 
-    fn see_child(&mut self, uid: &Uid, child: &Child) {
+    fn observe_task(&mut self, uid: &Uid, child: &Child) {
         if child.is_task_run {
-            self.has_stirred |= child.is_done;
+            self.has_started_anything |= child.is_done;
         } else {
             self.opaque.get_or_insert_with(|| child.name.clone());
         }
@@ -154,15 +154,15 @@ impl Evidence {
             known.running.clone_from(&child.running);
         }
         if runs_again {
-            self.replay(&child.name);
+            self.record_rerun(&child.name);
         }
         if child.is_done {
             self.forget_pods(uid);
         }
     }
 
-    fn see_pod(&mut self, pod: &Pod) {
-        self.has_stirred |= pod.has_left_waiting;
+    fn observe_pod(&mut self, pod: &Pod) {
+        self.has_started_anything |= pod.has_left_waiting;
         if let Some(proof) = &pod.proof {
             self.proof.get_or_insert_with(|| proof.clone());
         }
@@ -171,14 +171,14 @@ impl Evidence {
             return;
         };
         if known.uid == pod.uid {
-            known.has_left_waiting |= pod.has_left_waiting;
+            known.has_ever_run |= pod.has_left_waiting;
             return;
         }
-        // A pod that only ever waited was replaced, so nothing ran twice.
-        let ran_before = known.has_left_waiting;
-        (known.uid, known.has_left_waiting, known.is_gone) = (pod.uid.clone(), pod.has_left_waiting, false);
+        // If the old pod only ever waited, its replacement runs nothing twice.
+        let ran_before = known.has_ever_run;
+        (known.uid, known.has_ever_run, known.is_gone) = (pod.uid.clone(), pod.has_left_waiting, false);
         if ran_before {
-            self.replay(&pod.task_run);
+            self.record_rerun(&pod.task_run);
         }
     }
 
@@ -192,10 +192,10 @@ impl Evidence {
             return;
         }
         let uid = pod.uid.clone();
-        self.pods.insert(pod.key(), Remembered { uid, has_left_waiting: pod.has_left_waiting, is_gone: false });
+        self.pods.insert(pod.key(), Remembered { uid, has_ever_run: pod.has_left_waiting, is_gone: false });
     }
 
-    fn replay(&mut self, task_run: &str) {
+    fn record_rerun(&mut self, task_run: &str) {
         self.replayed.get_or_insert_with(|| task_run.into());
         self.proof.get_or_insert_with(|| Proof::replaced(task_run));
     }

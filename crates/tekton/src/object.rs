@@ -218,7 +218,7 @@ impl<'a> Pod<'a> {
 
     /// Returns whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
     /// the pod, do not count. They and injected ones are init containers without the prefix of a sidecar.
-    pub(crate) fn has_left_waiting(self) -> bool {
+    pub(crate) fn has_ever_run(self) -> bool {
         let status = &self.0.data["status"];
         let is_sidecar = |container: &&Value| text(container, "name").is_some_and(|name| name.starts_with("sidecar-"));
         let containers = list(status, "containerStatuses");

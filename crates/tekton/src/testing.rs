@@ -239,8 +239,8 @@ impl World {
 pub(crate) fn watch(evidence: &mut Evidence, run: &Uid, event: &Event) {
     let sighting = Sighting::of(event.object.kind, event.object.view());
     match sighting.filter(|sighting| sighting.run == *run) {
-        Some(sighting) if event.is_deletion => evidence.see_deleted(&sighting),
-        Some(sighting) => evidence.see(&sighting),
+        Some(sighting) if event.is_deletion => evidence.observe_deletion(&sighting),
+        Some(sighting) => evidence.observe(&sighting),
         None => {}
     }
 }

@@ -21,11 +21,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wfe_core::Time;
-use wfe_core::by_uid::{ByUid, Few};
 use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
+use wfe_core::uid_map::{SmallMap, UidMap};
 use wfe_core::waiting::Pause;
 use wfe_tekton::{Evidence, Redaction, RunRequest};
 
@@ -43,13 +43,13 @@ pub use places::LimitCount;
 pub struct Entry {
     /// The input of decisions.
     pub target: Target,
-    beside: ByUid<Beside>,
+    beside: UidMap<Beside>,
     expected: Expectations,
     /// The executions and runs that were deleted since the last decision: the late answer of a write does not wait for
     /// them.
-    vanished: Few<()>,
+    vanished: SmallMap<()>,
     /// What was seen of the runs, by uid, until their executions have ended.
-    evidence: ByUid<Evidence>,
+    evidence: UidMap<Evidence>,
 }
 
 /// What the operator keeps of an execution beyond what decisions need.

@@ -25,11 +25,11 @@ use wfe_core::execution::{
 };
 use wfe_core::findings::TaskCount;
 use wfe_core::fingerprint::{Fingerprint, Origin};
-use wfe_core::guard::{Unguarded, WordKind};
+use wfe_core::guard::{Directive, Unguarded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
-use wfe_core::schedule::{ChildOf, Keep, analysed_slot, slot_of};
+use wfe_core::schedule::{ChildOf, Retention, analysed_slot, slot_of};
 use wfe_core::target::{OwnerRead, TargetName};
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{Redaction, RunRequest, bundle_reference, moment, parse_moment};
@@ -168,7 +168,7 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let child = slot_of(name, &id.name).map(|slot| of(slot, false));
     let (slot, analyses) = child.or_else(|| analysed_slot(name, &id.name).map(|slot| of(slot, true)))?;
     // The index knows what the schedule needs. An analyst is kept for its own time to live.
-    let keep = if analyses { Keep::Own } else { Keep::Needed };
+    let keep = if analyses { Retention::Own } else { Retention::Needed };
     Some(ChildOf { schedule, slot, analyses, keep })
 }
 
@@ -234,12 +234,12 @@ fn cancellation(value: &Value, conditions: &[Condition]) -> Option<Cancellation>
     value.as_object()?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
     let (reason, requested_by) = (text("reason", "no reason given"), text("requestedBy", "somebody"));
-    let unguarded = unguarded(conditions, WordKind::Cancellation);
+    let unguarded = unguarded(conditions, Directive::Cancellation);
     Some(Cancellation { reason, requested_by, unguarded })
 }
 
 /// Reads the condition `Unguarded` of a clearance or cancellation.
-fn unguarded(conditions: &[Condition], kind: WordKind) -> Option<Unguarded> {
+fn unguarded(conditions: &[Condition], kind: Directive) -> Option<Unguarded> {
     let condition = conditions.iter().find(|condition| condition.type_ == UNGUARDED)?;
     let counts = [false, true].into_iter().find(|counts| condition.reason == kind.reason(*counts))?;
     Some(Unguarded { since: moment(&condition.last_transition_time), counts })
@@ -263,7 +263,7 @@ pub fn observe_clearance(data: &Value) -> Option<Clearance> {
         reason: text("reason", "no reason given"),
         cleared_by: text("clearedBy", "somebody"),
         recorded,
-        unguarded: unguarded(&conditions, WordKind::Clearance),
+        unguarded: unguarded(&conditions, Directive::Clearance),
     })
 }
 

@@ -14,7 +14,7 @@ pub const PAGE: u32 = 500;
 /// has a selector, because a label that somebody removes must hide nothing. Which objects are used is decided when they
 /// are [read](crate::read).
 #[must_use]
-pub fn place<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
+pub fn namespace_of<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
         Kind::Execution | Kind::Schedule => watch_namespace,
         // Also if only the executions of one namespace are watched: their targets may be in any namespace, and a pause

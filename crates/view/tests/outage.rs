@@ -21,7 +21,7 @@ use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::{CircuitPolicy, Policy};
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{ChildOf, Keep, RefusedChild, child_name};
+use wfe_core::schedule::{ChildOf, RefusedChild, Retention, child_name};
 use wfe_core::target::TargetName;
 use wfe_view::index::{CircuitNews, Delivery, ExecutionRecord, Index, Key, Kind, ScheduleRecord};
 use wfe_view::read::read;
@@ -129,7 +129,7 @@ impl Play {
             orchestrated: 0,
             exhausted: BTreeSet::new(),
         };
-        play.index.rule_circuits(&play.policy);
+        play.index.set_circuit_policy(&play.policy);
         for kind in Kind::ALL {
             play.index.apply(Delivery::ListBegins(kind), at(0));
         }
@@ -188,7 +188,7 @@ impl Play {
     /// Decides until nothing changes.
     fn settle(&mut self) {
         for _ in 0..100 {
-            let news = self.index.settle_circuits(self.now);
+            let news = self.index.update_circuits(self.now);
             self.news.extend(news.into_iter().map(|news| (self.now, news)));
             let dirty = self.index.take_dirty();
             if dirty.is_empty() {
@@ -205,7 +205,7 @@ impl Play {
         self.index.show_circuits(key);
         let Some(entry) = self.index.ready(key) else { return };
         let decision = decide(&entry.target, &self.policy, self.now);
-        self.index.line_up(&decision, self.now);
+        self.index.queue_probes(&decision, self.now);
         self.wakes.values_mut().for_each(|keys| {
             keys.remove(key);
         });
@@ -256,7 +256,7 @@ impl Play {
         let name = child_name(&made_by.schedule.id.name, slot);
         let namespace = made_by.schedule.id.namespace.clone();
         let id = ExecutionId { namespace, name: name.as_str().into(), uid: Uid::new(&name) };
-        let child = ChildOf { schedule: schedule.clone(), slot, analyses: false, keep: Keep::Needed };
+        let child = ChildOf { schedule: schedule.clone(), slot, analyses: false, keep: Retention::Needed };
         self.run(n, id, target, origin, Some(Box::new(child)));
     }
 

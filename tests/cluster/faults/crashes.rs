@@ -37,7 +37,7 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
     Ok(())
 }
 
-/// Kills an operator at each of these points, each in the life of another WorkflowExecution. Another operator then
+/// Kills an operator at each of these points, each time during a different WorkflowExecution. Another operator then
 /// continues.
 async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -> Result<()> {
     let (short, lasting) = (short(world).await?, lasting(world).await?);

@@ -49,7 +49,7 @@ pub(crate) async fn asks(control_plane: &ControlPlane, code: i32, words: &[&str]
     said(command, code).await
 }
 
-/// Before an installation, nothing is missing that the installation brings.
+/// Before an installation, `doctor --pre` reports no error for what the installation will bring.
 pub(crate) async fn finds_nothing_before(control_plane: &ControlPlane) -> Result<()> {
     let said = asks(control_plane, 0, &["doctor", "--pre"]).await?;
     has(

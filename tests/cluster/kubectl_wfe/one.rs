@@ -232,7 +232,7 @@ async fn the_exit_code_of_a_wait_is_the_outcome() -> Result<()> {
     assert_eq!((&answer["kind"], &answer["outcome"]), (&json!("Outcome"), &json!("Completed")), "{answer:#}");
     let (deleted, done) = tokio::join!(says(&direct, 2, &["wait", "holds"]), world.delete_wfe("holds"));
     done?;
-    // It may be gone before it was read for the first time.
+    // The execution may be deleted before `wait` first reads it.
     let deleted = deleted?;
     assert!(deleted.contains("was deleted") || deleted.contains("there is no"), "{deleted}");
     world.close().await

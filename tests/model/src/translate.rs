@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::action::{Action, Change, Ending, RunChange, Says, Write};
-use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::evidence::{Absence, Ran, Started};
@@ -22,6 +21,7 @@ use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
 use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence, RunMemory};
 use wfe_core::target::{Target, TargetMemory};
+use wfe_core::uid_map::UidMap;
 use wfe_core::verdict;
 
 use crate::leave_out::LeftOut;
@@ -95,15 +95,15 @@ impl Translation {
     }
 
     fn target(self, view: &View) -> Target {
-        let executions: ByUid<execution::Execution> = view
+        let executions: UidMap<execution::Execution> = view
             .executions
             .iter()
             .map(|execution| self.execution(view, *execution))
             .map(|execution| (execution.id.uid.clone(), execution))
             .collect();
-        let runs: ByUid<run::Run> =
+        let runs: UidMap<run::Run> =
             view.runs.iter().map(|seen| self.run(view, seen)).map(|run| (run.id.uid.clone(), run)).collect();
-        let residue: ByUid<residue::Residue> = view
+        let residue: UidMap<residue::Residue> = view
             .residue
             .iter()
             .filter(|left| self.left_out != LeftOut::Drain && !self.overlooks(view, **left))
@@ -111,7 +111,7 @@ impl Translation {
             .map(|left| (left.id.uid.clone(), left))
             .collect();
         let highest_taken = view.highest_taken.into();
-        let memory = TargetMemory { highest_taken, elsewhere: self.elsewhere(view), ..TargetMemory::default() };
+        let memory = TargetMemory { highest_taken, unwatched_owners: self.elsewhere(view), ..TargetMemory::default() };
         Target { executions, runs, residue, memory, ..Target::default() }
     }
 
@@ -159,7 +159,7 @@ impl Translation {
             workflow_id: "workflow".into(),
             presence: match orphan {
                 true => Presence::Gone,
-                false if view.is_elsewhere(owner) => Presence::Elsewhere,
+                false if view.is_elsewhere(owner) => Presence::Unwatched,
                 false => Presence::Watched,
             },
         })

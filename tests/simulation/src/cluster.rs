@@ -14,8 +14,8 @@ mod collector;
 mod ending;
 mod follow;
 mod hand;
-mod retell;
-pub mod stories;
+mod replay;
+pub mod scripts;
 mod tekton;
 pub mod verdicts;
 

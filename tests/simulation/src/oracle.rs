@@ -17,11 +17,11 @@ use wfe_operator::clock::Clock;
 use wfe_operator::engine::observer::{Decided, DecisionObserver};
 
 use crate::network::OPERATOR;
-use crate::people::{self, executions_in, schedules_in};
 use crate::plan::{Millis, Plan, Trouble};
 use crate::record::Record;
 use crate::server::Server;
 use crate::service::FakeApi;
+use crate::users::{self, executions_in, schedules_in};
 
 /// The kinds that the auditor reads.
 const AUDITED: [&str; 7] =
@@ -351,7 +351,7 @@ pub fn unrest(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
             found.push(format!("{} is {phase}: {why}", name(&execution)));
         }
     }
-    for run in api.all(&people::runs()) {
+    for run in api.all(&users::runs()) {
         let is_ours = !run["metadata"]["annotations"].is_null();
         if is_ours && !is_finished(&run) {
             found.push(format!("PipelineRun {} is unfinished", name(&run)));

@@ -3,16 +3,16 @@
 //! A plan is drawn from a seed, or read from a file. The operators' reactions follow from the plan alone: a plan that
 //! has broken something breaks it again.
 
-mod deed;
 mod draw;
+mod operation;
 
 use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::stories::VERSIONS;
-pub use deed::{Create, Deed, Edit, Hint, NewSchedule};
+use crate::cluster::scripts::VERSIONS;
+pub use operation::{Create, Edit, Hint, NewSchedule, Operation};
 
 /// The namespaces of executions.
 pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
@@ -59,7 +59,7 @@ pub struct Act {
     pub at: Millis,
     /// The deed.
     #[serde(rename = "do")]
-    pub what: Deed,
+    pub what: Operation,
 }
 
 /// A fault that lasts for some time.

@@ -28,10 +28,10 @@ use crate::cluster::{Cluster, Weather};
 use crate::network::Network;
 use crate::oracle;
 use crate::outcome::Outcome;
-use crate::people::{EXECUTION_NAMESPACE, People};
 use crate::plan::{Millis, NAMESPACES, Plan, Trouble};
 use crate::record::Record;
 use crate::service::FakeApi;
+use crate::users::{EXECUTION_NAMESPACE, People};
 use supervisor::{Supervisor, instance};
 
 /// The namespace of the operator's own objects.
@@ -330,7 +330,7 @@ impl World {
 }
 
 enum Step<'a> {
-    Act(&'a crate::plan::Deed),
+    Act(&'a crate::plan::Operation),
     Begins(&'a Trouble),
     Ends(&'a Trouble),
     /// The end of the watches that began before a change of the CRD.

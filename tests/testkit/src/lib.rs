@@ -45,9 +45,9 @@ mod running;
 mod stack;
 pub mod supervisor;
 mod terminal;
+pub mod used_rights;
 mod webhook;
 pub mod wfe;
-pub mod witness;
 mod world;
 
 pub use account::rights_of_people;

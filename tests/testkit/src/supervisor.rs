@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::assets::Assets;
 use crate::running::Running;
 use crate::stack::{self, Info, Options, Stack};
-use crate::witness::Witness;
+use crate::used_rights::Witness;
 
 /// A request of the owner, one JSON object a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]

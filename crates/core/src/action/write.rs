@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::{Action, Ending};
 use crate::Time;
+use crate::blocks::Blocked;
 use crate::chain::RunNumber;
 use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, ExecutionState, Recorded, RunShown};
 use crate::findings::Wait;
-use crate::guard::WordKind;
+use crate::guard::Directive;
 use crate::name::{ExecutionId, RunId, Version};
 use crate::retry::AttemptEnd;
-use crate::standing::Blocked;
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
 
@@ -110,7 +110,7 @@ pub enum Says {
     /// No policy was in force when a clearance or cancellation was seen.
     Unguarded {
         /// Which of the two.
-        kind: WordKind,
+        kind: Directive,
         /// Whether it counts all the same, because the policies are back.
         counts: bool,
     },

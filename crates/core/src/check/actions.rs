@@ -46,7 +46,7 @@ impl<'a> Check<'a> {
         self.places(decision);
         self.steps_of_attempts(decision);
         self.removals(decision);
-        self.standing(decision);
+        self.blocks(decision);
         self.counters(decision);
         self.found
     }
@@ -69,12 +69,12 @@ impl<'a> Check<'a> {
             Says::Blocked(blocked) => self.show_blocked(execution, *blocked),
             Says::Waiting { .. } => {
                 let undecided = self.execution(execution).is_none_or(|it| !it.started_once() && !it.is_terminal());
-                self.expect("16.3", undecided, || format!("says of {execution} that it is Pending"));
+                self.require("16.3", undecided, || format!("says of {execution} that it is Pending"));
             }
             Says::HeldBack { .. } => {
                 let found = self.execution(execution);
                 let is_due = found.and_then(waiting_entry).is_some_and(|(_, not_before)| not_before <= self.now);
-                self.expect("11.6", is_due, || format!("says of {execution} that it is held back"));
+                self.require("11.6", is_due, || format!("says of {execution} that it is held back"));
             }
             Says::Unguarded { kind, counts } => self.show_unguarded(execution, *kind, *counts),
             Says::Freed => {}
@@ -88,29 +88,29 @@ impl<'a> Check<'a> {
             return self.may_begin_another(contender, None, verb);
         }
         let reasons = self.record.forbids(contender);
-        self.expect("6", reasons.is_empty(), || format!("{verb} {execution}, but {reasons:?}"));
+        self.require("6", reasons.is_empty(), || format!("{verb} {execution}, but {reasons:?}"));
         let ExecutionState::Undecided { unusable, start_before, .. } = &contender.state else {
-            return self.expect("16.3", false, || format!("{verb} {execution}, which is decided"));
+            return self.require("16.3", false, || format!("{verb} {execution}, which is decided"));
         };
-        self.expect("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
+        self.require("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
-        self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
+        self.require("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
         // Once a run is committed to, an earlier and a later cancellation could not be told apart.
         let is_said = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
         let is_settled = is_said && goes_on(contender, self.target.guard);
-        self.expect("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
+        self.require("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
         let is_paused = contender.paused.is_some() || self.policy.paused_by.is_some();
-        self.expect("14", !is_paused, || format!("{verb} {execution}, which is paused"));
-        self.expect("6", !contender.deleting, || format!("{verb} {execution}, which is on its way out"));
+        self.require("14", !is_paused, || format!("{verb} {execution}, which is paused"));
+        self.require("6", !contender.deleting, || format!("{verb} {execution}, which is on its way out"));
         let strange = self.target.residue.values().any(|left| !left.owner.is(execution));
-        self.expect("16.1", !strange, || format!("{verb} {execution} while the target drains"));
+        self.require("16.1", !strange, || format!("{verb} {execution} while the target drains"));
     }
 
     fn create(&mut self, execution: &ExecutionId, number: u64) {
         self.may_run(execution, "created a run for");
         let highest = self.target.runs.values().map(|run| run.number).max();
         let known = self.target.executions.values().filter_map(|it| it.run_sequence).max();
-        self.expect("5", highest.max(known).is_none_or(|highest| highest < number), || {
+        self.require("5", highest.max(known).is_none_or(|highest| highest < number), || {
             format!("number {number} again")
         });
         // A pending run of an earlier attempt cannot be committed to any more.
@@ -118,12 +118,12 @@ impl<'a> Check<'a> {
         let is_left = |run: &Run| again && run.is_pending() && run.is_owned_by(execution);
         let mut runs = self.target.runs.values().filter(|run| run.owner != Owner::Nobody && !is_left(run));
         let unfinished = runs.any(Run::is_unfinished);
-        self.expect("5", !unfinished, || format!("created a run for {execution} beside an unfinished one"));
+        self.require("5", !unfinished, || format!("created a run for {execution} beside an unfinished one"));
     }
 
     fn commit(&mut self, execution: &ExecutionId, run: &RunId, shown: u32) {
         let Some(own) = self.owned(run, execution) else {
-            return self.expect("5", false, || format!("{execution} commits to {run}, which is not its own"));
+            return self.require("5", false, || format!("{execution} commits to {run}, which is not its own"));
         };
         // A run that another party has released runs already, whatever the rules say. The record must say so.
         if own.is_pending() {
@@ -134,18 +134,18 @@ impl<'a> Check<'a> {
                 }
                 None => self.may_run(execution, "commits"),
             }
-            self.expect("9", !own.deleting, || format!("{execution} commits to {run}, which is on its way out"));
+            self.require("9", !own.deleting, || format!("{execution} commits to {run}, which is on its way out"));
             let order = own.order;
             let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
             let earlier = others.any(|it| it.is_unfinished() && !it.is_owned_by(execution) && it.order <= order);
-            self.expect("16.1", !earlier, || format!("{execution} commits after an unfinished run"));
+            self.require("16.1", !earlier, || format!("{execution} commits after an unfinished run"));
             let given_up = self.execution(execution).and_then(|it| self.highest_tried(it));
-            self.expect("5", given_up.is_none_or(|given_up| given_up < own.number), || {
+            self.require("5", given_up.is_none_or(|given_up| given_up < own.number), || {
                 format!("{execution} commits to {run}, which it has given up")
             });
         }
         let row = self.record.counted(self.now).len();
-        self.expect("7", usize::try_from(shown).is_ok_and(|it| it == row), || {
+        self.require("7", usize::try_from(shown).is_ok_and(|it| it == row), || {
             format!("{execution} shows {shown}, not {row}")
         });
     }
@@ -162,7 +162,7 @@ impl<'a> Check<'a> {
             Fact::DrainedOfAll(it) => again && it == execution,
             _ => false,
         });
-        self.expect("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
+        self.require("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
     /// A run that the view lacks may exist, because the watch may be behind.
@@ -172,7 +172,7 @@ impl<'a> Check<'a> {
         };
         let is_there = self.target.runs.contains_key(&run.uid);
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::RunGone(_, it) if it == run));
-        self.expect("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
+        self.require("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
     }
 
     /// The answer to an earlier create may have been lost. A watch that is behind does not show whether the run exists.
@@ -192,14 +192,14 @@ impl<'a> Check<'a> {
         let mut own = self.target.runs.values().filter(|run| run.is_owned_by(execution));
         let is_there = own.any(|run| Some(&run.id.uid) != named);
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingMade(it, _) if it == execution));
-        self.expect("5", !may_have_made_one || is_there || is_read, || {
+        self.require("5", !may_have_made_one || is_there || is_read, || {
             format!("{execution} ends and does not read that it has made no run")
         });
     }
 
     fn finish(&mut self, execution: &ExecutionId, ending: &Ending) {
         let Some(found) = self.execution(execution) else { return };
-        self.expect("16.3", !found.is_terminal(), || format!("{execution} ended twice"));
+        self.require("16.3", !found.is_terminal(), || format!("{execution} ended twice"));
         let run = match &found.state {
             ExecutionState::Running { run: Some(run), .. } => {
                 self.target.runs.get(&run.uid).filter(|run| run.owner.is(execution) || run.owner == Owner::Nobody)
@@ -209,7 +209,7 @@ impl<'a> Check<'a> {
         match ending {
             Ending::Completed(_) => {
                 let succeeded = run.is_some_and(|run| matches!(&run.progress, Progress::Done(it) if it.succeeded));
-                self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
+                self.require("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
                 self.has_been_read(execution, run);
@@ -225,7 +225,7 @@ impl<'a> Check<'a> {
                 let is_proven = earlier && (waits || run.map_or(is_gone_unstarted, |run| has_not_started(found, run)));
                 let ran = found.started_once() && !is_proven;
                 let fits = failure.was_execution_failure() == ran;
-                self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
+                self.require("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
         }
     }
@@ -234,18 +234,18 @@ impl<'a> Check<'a> {
         let Some(found) = self.execution(execution) else { return };
         let keeps_proof = found.run_shown.proof.as_ref().is_none_or(|proof| shown.proof.as_ref() == Some(proof));
         let fits = found.started_once() && keeps_proof && *shown != found.run_shown;
-        self.expect("9", fits, || format!("{execution} shows {shown:?} after {:?}", found.run_shown));
+        self.require("9", fits, || format!("{execution} shows {shown:?} after {:?}", found.run_shown));
         let is_early =
             found.recall().progress_shown_at.is_some_and(|last| self.now - last < chrono::TimeDelta::seconds(5));
-        self.expect("9", !is_early, || format!("{execution} shows its run again too early"));
+        self.require("9", !is_early, || format!("{execution} shows its run again too early"));
     }
 
     fn skip(&mut self, execution: &ExecutionId, skip: &Skip, fact: &Fact) {
         let Some(contender) = self.execution(execution) else { return };
         let undecided = matches!(contender.state, ExecutionState::Undecided { .. }) && !contender.deleting;
-        self.expect("16.3", undecided, || format!("skipped {execution}, which is decided"));
+        self.require("16.3", undecided, || format!("skipped {execution}, which is decided"));
         let ran = self.target.runs.values().any(|run| run.is_owned_by(execution) && !run.is_pending());
-        self.expect("16.2", !ran, || format!("skipped {execution}, which has a run that may run"));
+        self.require("16.2", !ran, || format!("skipped {execution}, which has a run that may run"));
         let holds = match (skip, fact) {
             (Skip::ResourceBusy(_), Fact::Unfinished(run)) => {
                 self.target.runs.get(&run.uid).is_some_and(|run| run.is_unfinished() && !run.is_owned_by(execution))
@@ -253,7 +253,7 @@ impl<'a> Check<'a> {
             (Skip::ResourceBusy(_), Fact::Holds(holder)) => match self.execution(holder) {
                 Some(found) => holder != execution && waiting_entry(found).is_some(),
                 None => matches!(
-                    self.target.memory.elsewhere.get(&holder.uid).map(|read| &read.found),
+                    self.target.memory.unwatched_owners.get(&holder.uid).map(|read| &read.found),
                     Some(OwnerRead::Waits { .. })
                 ),
             },
@@ -278,30 +278,30 @@ impl<'a> Check<'a> {
                 reasons.iter().any(|(reason, by)| *reason == skip.reason() && by.iter().any(|it| it.id == *id))
             }
         };
-        self.expect("16.5", holds, || format!("skipped {execution} for {skip:?} on {fact:?}"));
+        self.require("16.5", holds, || format!("skipped {execution} for {skip:?} on {fact:?}"));
         let named = skip.remediation().map(|it| &it.execution);
         let fits = named.is_none_or(|named| matches!(fact, Fact::Stands(id) if id == named));
-        self.expect("16.5", fits, || format!("{skip:?} names another execution than {fact:?}"));
+        self.require("16.5", fits, || format!("{skip:?} names another execution than {fact:?}"));
     }
 
     fn record_clearance(&mut self, execution: &ExecutionId, effective: bool) {
         let Some(found) = self.execution(execution) else { return };
         let fits = self.record.clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
-        self.expect("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
+        self.require("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
     }
 
     fn remove(&mut self, execution: &ExecutionId) {
         let Some(found) = self.execution(execution) else { return };
-        self.expect("3.1", found.is_terminal(), || format!("removed {execution}, which is not over"));
+        self.require("3.1", found.is_terminal(), || format!("removed {execution}, which is not over"));
         let ttl = self.time_to_live(found).and_then(|ttl| chrono::TimeDelta::from_std(ttl).ok());
         let lasted = found.ended_at().map(|ended_at| self.now - ended_at);
         let due = ttl.zip(lasted).is_some_and(|(ttl, lasted)| lasted >= ttl);
-        self.expect("3.1", due, || format!("removed {execution} {lasted:?} after its end"));
+        self.require("3.1", due, || format!("removed {execution} {lasted:?} after its end"));
         let runs = self.target.runs.values().any(|run| run.is_owned_by(execution) && run.is_unfinished());
         let left = self.target.residue.values().any(|left| left.owner.is(execution));
-        self.expect("3.1", !runs && !left, || format!("removed {execution}, of which something is left"));
+        self.require("3.1", !runs && !left, || format!("removed {execution}, of which something is left"));
         let is_recovered = self.record.is_recovered(found);
-        self.expect("17", !is_recovered, || format!("removed {execution}, whose recovery is the newest that ran"));
+        self.require("17", !is_recovered, || format!("removed {execution}, whose recovery is the newest that ran"));
     }
 
     pub(super) fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {

@@ -30,7 +30,7 @@ impl Check<'_> {
                 _ => false,
             });
             let count = steps.count();
-            self.expect("11.4", count <= 1, || format!("{} takes {count} steps at once", execution.id));
+            self.require("11.4", count <= 1, || format!("{} takes {count} steps at once", execution.id));
         }
     }
 
@@ -40,7 +40,7 @@ impl Check<'_> {
         let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
         for (rival, waiting) in decision.waiting.iter().filter(on_runs) {
             let holder = self.target.executions.values().find(|it| it.id != *rival && waiting_entry(it).is_some());
-            self.expect("11.4", holder.is_none(), || {
+            self.require("11.4", holder.is_none(), || {
                 format!("{rival} waits ({waiting:?}) beside {:?}", holder.map(|it| &it.id))
             });
         }
@@ -50,25 +50,25 @@ impl Check<'_> {
     pub(super) fn may_begin_another(&mut self, found: &Execution, own: Option<RunNumber>, verb: &str) {
         let id = &found.id;
         let waiting = waiting_entry(found);
-        self.expect("11.4", waiting.is_some(), || format!("{verb} {id}, which waits for no attempt"));
+        self.require("11.4", waiting.is_some(), || format!("{verb} {id}, which waits for no attempt"));
         let Some((retry, not_before)) = waiting else { return };
-        self.expect("11.4", not_before <= self.now, || format!("{verb} {id} before {not_before}"));
+        self.require("11.4", not_before <= self.now, || format!("{verb} {id} before {not_before}"));
         let over = ends_by(found, retry).is_some_and(|ends_by| ends_by <= self.now);
-        self.expect("11.4", !over, || format!("{verb} {id} after its maxDuration"));
+        self.require("11.4", !over, || format!("{verb} {id} after its maxDuration"));
         let is_paused = found.paused.is_some() || self.policy.paused_by.is_some();
-        self.expect("14", !is_paused, || format!("{verb} {id}, which is paused"));
+        self.require("14", !is_paused, || format!("{verb} {id}, which is paused"));
         let leaves = found.deleting || is_cancelled(found, self.target.guard);
-        self.expect("11.4", !leaves, || format!("{verb} {id}, which is cancelled or deleted"));
+        self.require("11.4", !leaves, || format!("{verb} {id}, which is cancelled or deleted"));
         let last = self.last_run(found);
         let holds = last.is_some_and(|last| matches!(last.progress, Progress::Done(_)));
-        self.expect("11.4", holds, || format!("{verb} {id} without its last run"));
+        self.require("11.4", holds, || format!("{verb} {id} without its last run"));
         let left = self.target.residue.is_empty();
-        self.expect("11.4", left, || format!("{verb} {id} while the target drains"));
+        self.require("11.4", left, || format!("{verb} {id} while the target drains"));
         let beside =
             self.target.runs.values().any(|run| {
                 run.is_owned_by(id) && Some(run.number) != own && matches!(run.progress, Progress::Released)
             });
-        self.expect("11.4", !beside, || format!("{verb} {id} beside a run of its own"));
+        self.require("11.4", !beside, || format!("{verb} {id} beside a run of its own"));
     }
 
     /// Checks that all earlier runs are finished and their owners have ended.
@@ -78,11 +78,11 @@ impl Check<'_> {
             let over = match (self.target.executions.get(&id.uid), presence) {
                 (Some(owner), _) => owner.is_terminal(),
                 (None, Presence::Gone | Presence::Watched) => true, // read before the commit
-                (None, Presence::Elsewhere) => {
-                    self.target.memory.elsewhere.get(&id.uid).is_some_and(|read| read.found == OwnerRead::Over)
+                (None, Presence::Unwatched) => {
+                    self.target.memory.unwatched_owners.get(&id.uid).is_some_and(|read| read.found == OwnerRead::Over)
                 }
             };
-            self.expect("11.4", over, || format!("{execution} commits before {id} is over"));
+            self.require("11.4", over, || format!("{execution} commits before {id} is over"));
         }
     }
 
@@ -91,27 +91,27 @@ impl Check<'_> {
         let Says::Retry { attempt, of, run, end, delay, not_before, .. } = says else { return };
         let Some(found) = self.execution(execution) else { return };
         let ExecutionState::Running { .. } = found.state else {
-            return self.expect("11.4", false, || format!("{execution} is tried again, and is not Running"));
+            return self.require("11.4", false, || format!("{execution} is tried again, and is not Running"));
         };
         let Some(retry) = &found.retry else {
-            return self.expect("11.4", false, || format!("{execution} is tried again without a policy"));
+            return self.require("11.4", false, || format!("{execution} is tried again without a policy"));
         };
-        self.expect("11.4", *attempt == retry.current() && *of == retry.policy.max_attempts, || {
+        self.require("11.4", *attempt == retry.current() && *of == retry.policy.max_attempts, || {
             format!("{execution} ends attempt {attempt} of {of}, it is on {}", retry.current())
         });
         self.ends_a_run(found, run.as_ref());
         let is_stopped = run.is_some() && self.last_run(found).is_some_and(|last| last.stopped);
-        self.expect("9", !is_stopped, || format!("{execution} is tried again after a person stopped its run"));
+        self.require("9", !is_stopped, || format!("{execution} is tried again after a person stopped its run"));
         let why = forbidden(found, self.target.guard, retry, *attempt, end, *not_before);
-        self.expect("11.3", why.is_none(), || format!("{execution} is tried again, but {why:?}"));
+        self.require("11.3", why.is_none(), || format!("{execution} is tried again, but {why:?}"));
         let least = retry.policy.initial_delay.min(retry.policy.max_delay / 3 * 2);
         let fits = (least..=retry.policy.max_delay).contains(delay);
-        self.expect("11.3", fits, || format!("{execution} waits {delay:?}"));
+        self.require("11.3", fits, || format!("{execution} waits {delay:?}"));
         let waits = (*not_before - self.now).to_std().unwrap_or_default();
         let counted =
             waits >= *delay && waits < *delay + Duration::from_secs(1) && not_before.timestamp_subsec_nanos() == 0;
         let now = self.now;
-        self.expect("11.3", counted, || format!("{execution} waits {delay:?} until {not_before}, it is {now}"));
+        self.require("11.3", counted, || format!("{execution} waits {delay:?} until {not_before}, it is {now}"));
     }
 
     /// Checks that the run of the attempt is done and has failed, or that its create was refused and no run exists.
@@ -128,7 +128,7 @@ impl Check<'_> {
             });
             waiting_entry(found).is_some() && found.recall().refusal.is_some() && !above
         };
-        self.expect("11.4", fits, || format!("{} records the end of an attempt that goes on", found.id));
+        self.require("11.4", fits, || format!("{} records the end of an attempt that goes on", found.id));
     }
 
     /// Checks that the conditions are evaluated once, after a failed attempt.
@@ -141,19 +141,19 @@ impl Check<'_> {
                 && !is_cancelled(found, self.target.guard)
                 && !found.deleting
         });
-        self.expect("11.3", open, || format!("{execution} asks about attempt {}", facts.attempt));
+        self.require("11.3", open, || format!("{execution} asks about attempt {}", facts.attempt));
         let ended = self.last_run(found).is_some_and(|last| matches!(last.progress, Progress::Done(_)));
-        self.expect("11.3", ended, || format!("{execution} asks about an attempt that goes on"));
+        self.require("11.3", ended, || format!("{execution} asks about an attempt that goes on"));
     }
 
     /// Checks that an owner is read only if its run is done and no watch delivers the owner.
     pub(super) fn read_owner(&mut self, owner: &ExecutionId) {
         let fits = self.target.runs.values().any(|run| {
             let elsewhere =
-                matches!(&run.owner, Owner::Execution { id, presence: Presence::Elsewhere, .. } if id == owner);
+                matches!(&run.owner, Owner::Execution { id, presence: Presence::Unwatched, .. } if id == owner);
             elsewhere && (run.memory.seen.is_over || matches!(run.progress, Progress::Done(_)))
         });
-        self.expect("11.4", fits && self.execution(owner).is_none(), || format!("reads {owner} for nothing"));
+        self.require("11.4", fits && self.execution(owner).is_none(), || format!("reads {owner} for nothing"));
     }
 
     fn last_run(&self, found: &Execution) -> Option<&Run> {

@@ -1,9 +1,9 @@
 //! Checks the condition `Blocked` (section 15).
 
 use super::Check;
+use crate::blocks::Blocked;
 use crate::name::ExecutionId;
 use crate::reason::BlockReason;
-use crate::standing::Blocked;
 
 impl Check<'_> {
     /// Checks that a status is blocked only if the execution blocks, and how a block has ended only if there was one.
@@ -22,6 +22,6 @@ impl Check<'_> {
                     && BlockReason::ALL.iter().all(|it| !self.record.is_blocked_by(found, *it))
             }
         };
-        self.expect("15", fits, || format!("says of {execution} that it is {blocked:?}"));
+        self.require("15", fits, || format!("says of {execution} that it is {blocked:?}"));
     }
 }

@@ -3,32 +3,32 @@
 use super::Check;
 use super::record::Record;
 use crate::execution::{Clearance, Execution, ExecutionState, Recorded};
-use crate::guard::{Guard, Unguarded, WordKind};
+use crate::guard::{Directive, Guard, Unguarded};
 use crate::name::ExecutionId;
 use crate::run::{CancelReason, Run};
 
 impl Check<'_> {
     /// Checks that a status reports each change once: the directive does not count while the policies are missing, and
     /// counts again when they are in force. A cancellation that has stopped a run has counted already.
-    pub(super) fn show_unguarded(&mut self, execution: &ExecutionId, kind: WordKind, counts: bool) {
+    pub(super) fn show_unguarded(&mut self, execution: &ExecutionId, kind: Directive, counts: bool) {
         let Some(found) = self.execution(execution) else { return };
         let (is_set, said) = match kind {
-            WordKind::Clearance => {
+            Directive::Clearance => {
                 (new_clearance(found).is_some(), found.clearance.as_ref().and_then(|it| it.unguarded))
             }
-            WordKind::Cancellation => {
+            Directive::Cancellation => {
                 let set = found.cancellation.as_ref().filter(|_| !found.is_terminal());
                 (set.is_some(), set.and_then(|it| it.unguarded))
             }
         };
         let acts = |run: &Run| run.owner.is(execution) && run.cancel_reason == Some(CancelReason::Requested);
-        let has_acted = kind == WordKind::Cancellation && self.target.runs.values().any(acts);
+        let has_acted = kind == Directive::Cancellation && self.target.runs.values().any(acts);
         let is_due = match said {
             None => !counts && self.target.guard == Guard::Missing && !has_acted,
             Some(said) => counts && self.target.guard == Guard::InForce && !said.counts,
         };
         let fits = is_set && is_due;
-        self.expect("17", fits, || format!("says that what is set on {execution} counts: {counts}"));
+        self.require("17", fits, || format!("says that what is set on {execution} counts: {counts}"));
     }
 
     /// A skip is final. None is written while it is unknown whether a clearance counts.
@@ -36,7 +36,7 @@ impl Check<'_> {
         let is_open =
             |it: &&Execution| new_clearance(it).is_some_and(|it| !it.unguarded.is_some_and(|said| said.counts));
         let open = self.target.executions.values().find(is_open).filter(|_| self.target.guard == Guard::Unknown);
-        self.expect("17", open.is_none(), || format!("skipped {execution} while a clearance is open"));
+        self.require("17", open.is_none(), || format!("skipped {execution} while a clearance is open"));
     }
 }
 

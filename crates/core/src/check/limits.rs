@@ -18,23 +18,25 @@ impl Check<'_> {
                     uses |= has_place;
                     // An execution between two attempts holds its place.
                     let needs = !known.started_once() && !known.analyses() && self.is_limited(&known.workflow_id);
-                    self.expect("18", has_place || !needs, || format!("created a run for {execution} without a place"));
+                    self.require("18", has_place || !needs, || {
+                        format!("created a run for {execution} without a place")
+                    });
                 }
                 Action::CreateChild { schedule, .. } => {
                     let Some(known) = self.target.schedules.get(&schedule.uid) else { continue };
                     let has_place = self.has_place(&schedule.uid);
                     uses |= has_place;
                     let needs = self.is_limited(&known.workflow_id);
-                    self.expect("18", has_place || !needs, || format!("{schedule} makes a child without a place"));
+                    self.require("18", has_place || !needs, || format!("{schedule} makes a child without a place"));
                 }
                 _ => {}
             }
         }
-        self.expect("18", uses == decision.uses_place, || format!("uses its place: {uses}, and says otherwise"));
+        self.require("18", uses == decision.uses_place, || format!("uses its place: {uses}, and says otherwise"));
         for (execution, waiting) in &decision.waiting {
             let waits = matches!(waiting, Waiting::Limit(_));
             let asks = decision.asks.iter().any(|ask| !ask.limits.is_empty());
-            self.expect("18", !waits || asks, || format!("{execution} waits for a place, and nothing asks for one"));
+            self.require("18", !waits || asks, || format!("{execution} waits for a place, and nothing asks for one"));
         }
     }
 

@@ -20,12 +20,12 @@ impl Check<'_> {
             });
             found.is_pending() && committed
         });
-        self.expect("5", fits, || format!("released {run}"));
+        self.require("5", fits, || format!("released {run}"));
     }
 
     pub(super) fn delete(&mut self, run: &RunId) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
-        self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
+        self.require("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
         // Another operator may be committing to the run now, unless the status of its owner rules that out.
         let may_commit = self.target.executions.values().any(|it| {
             let may_be_tried_again = matches!(it.state, ExecutionState::Running { .. }) && it.retry.is_some();
@@ -36,8 +36,8 @@ impl Check<'_> {
         });
         let needed = matches!(found.progress, Progress::Released)
             || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
-        self.expect("5", !needed, || format!("deleted {run}, which is needed"));
-        self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
+        self.require("5", !needed, || format!("deleted {run}, which is needed"));
+        self.require("5", !found.deleting, || format!("deleted {run} a second time"));
     }
 
     /// Deleting a finished run also requires a live read that nothing of it is left: a pod that still runs would have
@@ -45,7 +45,7 @@ impl Check<'_> {
     pub(super) fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
         let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
-        self.expect("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
+        self.require("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
     }
 
     pub(super) fn give_up(&mut self, execution: &ExecutionId, number: u64) {
@@ -53,24 +53,24 @@ impl Check<'_> {
         let undecided = matches!(found.state, ExecutionState::Undecided { .. });
         let own = self.target.runs.values().filter(|run| run.is_owned_by(execution)).map(|run| run.number).max();
         let fits = undecided && own == Some(number) && found.run_sequence.is_none_or(|before| before < number);
-        self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
+        self.require("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
     /// A status that is Running without a run is damaged: the run may exist.
     pub(super) fn looks_for_its_run(&mut self, execution: &Execution, facts: &[Fact]) {
         let is_unnamed = matches!(execution.state, ExecutionState::Running { run: None, .. });
         let looks = facts.iter().any(|fact| matches!(fact, Fact::NoRunOf(it) if *it == execution.id));
-        self.expect("9", !is_unnamed || looks, || {
+        self.require("9", !is_unnamed || looks, || {
             format!("{} names no run, and ends without a look whether it has one", execution.id)
         });
     }
 
     pub(super) fn cancel(&mut self, run: &RunId) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
-        self.expect("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
+        self.require("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
         let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
         let allowed = self.is_committed(found) || !owner_known;
-        self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
+        self.require("16.7", allowed, || format!("cancelled {run} of somebody else"));
     }
 
     /// Checks that an unanswered cancel is repeated at most every ten minutes. It is not repeated for a run that is
@@ -79,13 +79,13 @@ impl Check<'_> {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
         let goes_on = matches!(found.progress, Progress::Released) && !found.deleting;
         let asked = found.stop.as_deref().filter(|_| goes_on);
-        self.expect("5", asked.is_some(), || format!("asks again to cancel {run}, which is not to be"));
+        self.require("5", asked.is_some(), || format!("asks again to cancel {run}, which is not to be"));
         let Some(stop) = asked else { return };
         let is_late = stop.since.is_some_and(|since| self.now - since >= chrono::TimeDelta::minutes(1));
         let is_due = stop.asked_at.is_none_or(|at| self.now - at >= chrono::TimeDelta::minutes(10));
-        self.expect("5", is_late && is_due && count > stop.asked.max(1), || format!("asks too early to cancel {run}"));
+        self.require("5", is_late && is_due && count > stop.asked.max(1), || format!("asks too early to cancel {run}"));
         let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
-        self.expect("16.7", self.is_committed(found) || !owner_known, || format!("cancelled {run} of somebody else"));
+        self.require("16.7", self.is_committed(found) || !owner_known, || format!("cancelled {run} of somebody else"));
     }
 
     /// Checks that an examined run has failed, or is being deleted while it runs and has shown nothing for half a
@@ -105,7 +105,7 @@ impl Check<'_> {
                 run.deleting && is_bare && lasts && !run.memory.seen.is_over
             }
         });
-        self.expect("9", fits, || format!("looked at {run} for nothing"));
+        self.require("9", fits, || format!("looked at {run} for nothing"));
     }
 
     /// Checks that no failure is written before its run was examined. If an examination may still change, it must have
@@ -115,13 +115,13 @@ impl Check<'_> {
         let failed = run.filter(|run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded));
         let Some(run) = failed.filter(|_| !self.waits_for_another(execution)) else { return };
         let Some(look) = run.memory.diagnosed.as_deref() else {
-            return self.expect("9", false, || format!("{execution} ends, and nobody has read {}", run.id));
+            return self.require("9", false, || format!("{execution} ends, and nobody has read {}", run.id));
         };
         let is_proven = run.memory.seen.proof.is_some() || run.memory.seen.opaque.is_some();
         let shown = self.execution(execution).is_some_and(|it| it.run_shown.proof.is_some());
         let waited = look.at - look.since >= chrono::TimeDelta::seconds(45);
         let may_say_more = look.findings.may_change() && !is_proven && !shown && !waited;
-        self.expect("9", !may_say_more, || format!("{execution} ends, and another look may find more of {}", run.id));
+        self.require("9", !may_say_more, || format!("{execution} ends, and another look may find more of {}", run.id));
     }
 
     fn waits_for_another(&self, execution: &ExecutionId) -> bool {

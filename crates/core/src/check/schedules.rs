@@ -1,19 +1,19 @@
 //! Checks decisions on schedules (sections 12.6 and 16.10 to 16.12).
 
-mod said;
+mod status_writes;
 mod triage;
 
 use std::time::Duration;
 
 use super::Check;
 use crate::Time;
-use crate::action::{Action, Decision, Probe, Tell};
+use crate::action::{Action, Announce, Decision, Probe};
 use crate::circuit::goes_on_at;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, Uid, Version};
 use crate::run::{Owner, Presence, Progress, Run};
 use crate::schedule::plan::offset;
-use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Outcome, Plan, Schedule, Wish};
+use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Outcome, Plan, Retention, Schedule, Wish};
 use crate::target::OwnerRead;
 use crate::triage::State;
 
@@ -23,7 +23,7 @@ fn secs(time: Time) -> i128 {
 }
 
 /// Returns whether a time lies more than a minute ahead.
-fn is_far(time: Time, now: Time) -> bool {
+fn is_in_future(time: Time, now: Time) -> bool {
     time.signed_duration_since(now) > chrono::TimeDelta::minutes(1)
 }
 
@@ -41,47 +41,47 @@ impl Check<'_> {
                 Action::CreateChild { schedule, generation, slot, start_before, not_made } => {
                     made.push(&schedule.uid);
                     let Some(found) = self.target.schedules.get(&schedule.uid) else {
-                        self.expect("12.6", false, || format!("makes a child for {schedule}, which is unknown"));
+                        self.require("12.6", false, || format!("makes a child for {schedule}, which is unknown"));
                         continue;
                     };
                     let current = *generation == found.generation;
-                    self.expect("12.7", current, || format!("makes a child of generation {generation} of {schedule}"));
+                    self.require("12.7", current, || format!("makes a child of generation {generation} of {schedule}"));
                     self.makes(found, *slot, *start_before, *not_made);
                 }
                 Action::Record(record) => {
                     written.push(&record.schedule.uid);
-                    self.records(record);
+                    self.check_record(record);
                 }
                 Action::Triage(step) => self.triages(step),
-                Action::Tell(Tell::HintIgnored { .. }) => {
+                Action::Tell(Announce::HintIgnored { .. }) => {
                     let sees = !self.target.blind_to_schedules;
-                    self.expect("12.7", sees, || "speaks of a hint that it cannot see".to_owned());
+                    self.require("12.7", sees, || "speaks of a hint that it cannot see".to_owned());
                 }
                 _ => {}
             }
         }
-        self.expect("12.6", made.len() <= 1, || format!("makes children for {made:?}"));
+        self.require("12.6", made.len() <= 1, || format!("makes children for {made:?}"));
         let gives_turn = decision.actions.iter().any(|action| matches!(action, Action::Create { .. }));
-        self.expect("12.6", made.is_empty() || !gives_turn, || "makes a child beside a turn".to_owned());
+        self.require("12.6", made.is_empty() || !gives_turn, || "makes a child beside a turn".to_owned());
         let blind = self.target.blind_to_schedules;
-        self.expect("12.7", !blind || made.is_empty() && written.is_empty(), || {
+        self.require("12.7", !blind || made.is_empty() && written.is_empty(), || {
             "acts on what it cannot see".to_owned()
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // A schedule that anything else holds could not use its turn, and nothing would probe meanwhile. Only the
-            // line of a limit moves.
+            // Only a schedule that nothing but a circuit or a limit holds may wait for a turn to probe: any other could
+            // not use it, and meanwhile nobody would probe. Only the line of a limit moves.
             let can_use_it = matches!(judged.held, Some(HeldBy::CircuitOpen | HeldBy::Limit));
-            self.expect("12.6.8", !waits || can_use_it, || {
+            self.require("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)
             });
         }
         for schedule in self.target.schedules.values() {
             let uid = &schedule.id.uid;
             let touched = made.iter().chain(&written).filter(|it| **it == uid).count();
-            self.expect("12.6", touched <= 1, || format!("acts twice on {}", schedule.id));
+            self.require("12.6", touched <= 1, || format!("acts twice on {}", schedule.id));
             let judged = decision.schedules.iter().filter(|(id, _)| id.uid == *uid).count();
-            self.expect("12.6", judged == usize::from(!blind), || format!("judges {} {judged} times", schedule.id));
+            self.require("12.6", judged == usize::from(!blind), || format!("judges {} {judged} times", schedule.id));
             if touched == 0 && !blind {
                 self.rests(schedule, decision);
             }
@@ -96,7 +96,7 @@ impl Check<'_> {
         if schedule.leaving || is_held || at_work {
             return;
         }
-        self.expect("12.6.3", !schedule.suspended, || format!("{} is suspended, and is not held", schedule.id));
+        self.require("12.6.3", !schedule.suspended, || format!("{} is suspended, and is not held", schedule.id));
         let Some(usual) = usual(schedule, plan) else { return };
         let now = secs(self.now);
         let due = match (moved(schedule, self.now), &plan.every) {
@@ -110,18 +110,18 @@ impl Check<'_> {
         let never = due >= secs(Time::MAX_UTC);
         let wakes = never || decision.wake.is_some_and(|wake| secs(wake) <= due);
         let wake = decision.wake;
-        self.expect("12.6.6", wakes, || format!("{} is forgotten until {wake:?}, and due at {due}", schedule.id));
+        self.require("12.6.6", wakes, || format!("{} is forgotten until {wake:?}, and due at {due}", schedule.id));
     }
 
     /// Checks that a child is made only if no row of the table forbids it.
     fn makes(&mut self, it: &Schedule, slot: Time, start_before: Time, not_made: Option<Time>) {
         let (status, now) = (&it.status, self.now);
         let mut forbids = |row: &'static str, forbidden: bool, why: &str| {
-            self.expect(row, !forbidden, || format!("makes a child of {} for {slot}, {why}", it.id));
+            self.require(row, !forbidden, || format!("makes a child of {} for {slot}, {why}", it.id));
         };
         let last = status.last_run.as_ref();
         let used = [status.planned_from, last.map(|last| last.slot)].into_iter().flatten().max();
-        let is_far = |time: &Time| is_far(*time, now);
+        let is_far = |time: &Time| is_in_future(*time, now);
         forbids("12.6.0", it.leaving, "which is on its way out");
         forbids("12.6.0", it.plan.is_err(), "whose spec cannot be used");
         forbids("12.6.1", status.revision != Some(it.revision), "whose plan is of another revision");
@@ -136,7 +136,7 @@ impl Check<'_> {
         forbids("12.6.2", last.is_some_and(|last| last.outcome.is_none()), "while its last run is open");
         let open = |child: &&crate::schedule::Child| Some(child.slot) > used && !is_far(&child.slot);
         forbids("12.6.2", it.children.iter().any(|child| open(&child)), "while a child is not recorded");
-        let refused = it.memory.refused.as_ref();
+        let refused = it.memory.create_refused.as_ref();
         let refused = refused.is_some_and(|refused| Some(refused.slot) > used && !is_far(&refused.slot));
         forbids("12.6.2", refused, "while a refusal is not recorded");
         forbids("12.6.3", it.suspended, "which is suspended");
@@ -148,9 +148,9 @@ impl Check<'_> {
         forbids("12.2", slot.timestamp_subsec_nanos() > 0, "which is no whole second");
         forbids("12.6.6", slot > now, "which lies ahead");
         let paused = it.paused.is_some() || self.policy.paused_by.is_some();
-        self.expect("12.6.7", !paused, || format!("makes a child of {}, which is paused", it.id));
-        let tried = it.memory.tried.filter(|tried| *tried != slot && Some(*tried) > used);
-        self.expect("12.7", tried.is_none() || not_made == tried, || {
+        self.require("12.6.7", !paused, || format!("makes a child of {}, which is paused", it.id));
+        let tried = it.memory.create_tried.filter(|tried| *tried != slot && Some(*tried) > used);
+        self.require("12.7", tried.is_none() || not_made == tried, || {
             format!("makes a child of {} and does not read what became of {tried:?}", it.id)
         });
         self.is_time(it, slot, start_before);
@@ -170,7 +170,7 @@ impl Check<'_> {
         let open = circuits.open().find(|one| one.fingerprint == *mine);
         let holds = open.filter(|one| one.holds_from <= now && now < one.quiet_at);
         let has_turn = holds.is_some_and(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
-        self.expect("13.5", holds.is_none() || has_turn, || {
+        self.require("13.5", holds.is_none() || has_turn, || {
             format!("makes a child of {}, which is held by {holds:?}", it.id)
         });
         let Ok(plan) = &it.plan else { return };
@@ -184,7 +184,7 @@ impl Check<'_> {
             due.is_some_and(|due| due <= secs(*closed)) && now < share
         };
         let early = closed.filter(is_early);
-        self.expect("13.5", holds.is_some() || early.is_none(), || {
+        self.require("13.5", holds.is_some() || early.is_none(), || {
             format!("makes a child of {} too soon after a circuit closed at {early:?}", it.id)
         });
     }
@@ -196,13 +196,13 @@ impl Check<'_> {
         let again = again(it, plan, self.now).filter(|_| hinted(it, self.now).is_none()).and_then(|_| last_slot(it));
         let ends = plan.deadline.map_or(now + 3600, |deadline| again.unwrap_or(at) + whole(deadline));
         let fits = secs(start_before) == ends.min(secs(Time::MAX_UTC)) && start_before >= self.now;
-        self.expect("12.5", fits, || format!("the child of {} may start before {start_before}", it.id));
+        self.require("12.5", fits, || format!("the child of {} may start before {start_before}", it.id));
         if let Some(Moved { slot: moved, .. }) = moved(it, self.now) {
-            self.expect("12.2", at == moved, || format!("makes {} run at {at}, not at {moved}", it.id));
+            self.require("12.2", at == moved, || format!("makes {} run at {at}, not at {moved}", it.id));
             return;
         }
         let Some(earliest) = usual(it, plan) else { return };
-        self.expect("16.11", at >= earliest, || format!("makes {} run at {at}, before {earliest}", it.id));
+        self.require("16.11", at >= earliest, || format!("makes {} run at {at}, before {earliest}", it.id));
         let is_latest = match &plan.every {
             Every::Interval(written) => {
                 let interval = interval(it, *written);
@@ -216,21 +216,21 @@ impl Check<'_> {
                 is_slot && cron.first_after(on_clock).is_none_or(|next| next + share > self.now)
             }
         };
-        self.expect("12.2", is_latest, || format!("makes {} run at {at}, and is due since {earliest}", it.id));
+        self.require("12.2", is_latest, || format!("makes {} run at {at}, and is due since {earliest}", it.id));
     }
 
     /// Checks that nothing on the target would make a new child wait or be skipped.
     fn is_free_for_a_child(&mut self, it: &Schedule, slot: Time) {
         let id =
             ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
-        let child = ChildOf { schedule: it.id.uid.clone(), slot, analyses: false, keep: Keep::Needed };
+        let child = ChildOf { schedule: it.id.uid.clone(), slot, analyses: false, keep: Retention::Needed };
         let child = Execution {
             workflow_id: it.workflow_id.clone(),
             child: Some(Box::new(child)),
             ..Execution::undecided(id, Version::new(""), self.now)
         };
         let reasons = self.record.forbids(&child);
-        self.expect("12.6.7", reasons.is_empty(), || format!("makes a child of {}, but {reasons:?}", it.id));
+        self.require("12.6.7", reasons.is_empty(), || format!("makes a child of {}, but {reasons:?}", it.id));
         let target = self.target;
         let in_the_way = target.executions.values().find(|other| match other.state {
             ExecutionState::Running { .. } => true,
@@ -238,22 +238,22 @@ impl Check<'_> {
             _ => false,
         });
         let other = in_the_way.map(|other| &other.id);
-        self.expect("12.6.7", other.is_none(), || format!("makes a child of {} beside {other:?}", it.id));
+        self.require("12.6.7", other.is_none(), || format!("makes a child of {} beside {other:?}", it.id));
         let holds = |run: &&Run| match (&run.owner, &run.progress) {
             (Owner::Nobody, _) => false,
             (Owner::Execution { .. }, Progress::Pending | Progress::Released) => !run.never_starts(),
             (Owner::Execution { id, presence, .. }, Progress::Done(_)) => {
-                let read = || target.memory.elsewhere.get(&id.uid).map(|read| &read.found);
+                let read = || target.memory.unwatched_owners.get(&id.uid).map(|read| &read.found);
                 match target.executions.get(&id.uid) {
                     Some(owner) => !owner.is_terminal(),
-                    None => *presence == Presence::Elsewhere && read() != Some(&OwnerRead::Over),
+                    None => *presence == Presence::Unwatched && read() != Some(&OwnerRead::Over),
                 }
             }
         };
         let run = target.runs.values().find(holds).map(|run| &run.id);
-        self.expect("12.6.7", run.is_none(), || format!("makes a child of {} beside {run:?}", it.id));
+        self.require("12.6.7", run.is_none(), || format!("makes a child of {} beside {run:?}", it.id));
         let drains = !target.residue.is_empty();
-        self.expect("12.6.7", !drains, || format!("makes a child of {} while the target drains", it.id));
+        self.require("12.6.7", !drains, || format!("makes a child of {} while the target drains", it.id));
     }
 
     /// Returns how long an execution is kept after its end. `None` means that it may not be removed.
@@ -269,9 +269,9 @@ impl Check<'_> {
         });
         match child.keep {
             _ if self.target.blind_to_schedules || is_open => None,
-            Keep::Needed => None,
-            Keep::Own => own,
-            Keep::Expendable => Some(Duration::ZERO),
+            Retention::Needed => None,
+            Retention::Own => own,
+            Retention::Expendable => Some(Duration::ZERO),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::action::{Action, Change, Ending, RunChange, Says, Write};
+use crate::blocks::Blocked;
 use crate::decide::decide;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Started};
@@ -11,7 +12,6 @@ use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::name::Version;
 use crate::reason::BlockReason;
 use crate::run::Progress;
-use crate::standing::Blocked;
 use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_target};
 use crate::testing::*;
 use crate::verdict::Fact;
@@ -222,8 +222,8 @@ fn mistakes_of_the_history() -> Vec<(&'static str, Target, Mistake)> {
         ("removes one before its time", target(vec![completed("p", "x", 1, 0)], vec![]), |it| {
             it.actions = vec![Action::Remove { execution: id("p"), version: Version::new("v") }];
         }),
-        ("does not tell who blocks", blocked(), |it| it.standing.blocks.clear()),
-        ("tells another counter", blocked(), |it| it.standing.consecutive_failures += 1),
+        ("does not tell who blocks", blocked(), |it| it.blocks.blocks.clear()),
+        ("tells another counter", blocked(), |it| it.blocks.consecutive_failures += 1),
         ("records that a clearance did nothing", clears(), |it| {
             if let Some(Action::Write(Write { says: Says::Cleared { effective, .. }, .. })) = it.actions.first_mut() {
                 *effective = false;

@@ -45,33 +45,35 @@ impl Check<'_> {
             }
         }
         for what in found {
-            self.expect("7", false, || what);
+            self.require("7", false, || what);
         }
         let highest = |target: &Target| target.executions.values().filter_map(|it| it.run_sequence).max();
         let (before, after) = (highest(self.target), highest(&rest));
-        self.expect("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
+        self.require("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
     }
 
     /// Checks that the blocks of a target are reported, whether or not an execution asks for a turn.
-    pub(super) fn standing(&mut self, decision: &Decision) {
+    pub(super) fn blocks(&mut self, decision: &Decision) {
         let row = self.record.counted(self.now).len();
-        let counted = decision.standing.consecutive_failures;
-        self.expect("7", usize::try_from(counted).is_ok_and(|it| it == row), || format!("counts {counted}, not {row}"));
+        let counted = decision.blocks.consecutive_failures;
+        self.require("7", usize::try_from(counted).is_ok_and(|it| it == row), || {
+            format!("counts {counted}, not {row}")
+        });
         for execution in self.target.executions.values() {
             for reason in BlockReason::ALL {
-                let told = decision.standing.blocks.iter().any(|it| {
+                let told = decision.blocks.blocks.iter().any(|it| {
                     it.reason() == reason.as_str() && it.remediation().is_some_and(|it| it.execution == execution.id)
                 });
                 let blocks = self.record.is_blocked_by(execution, reason);
-                self.expect("15", told == blocks, || format!("{} blocks, {reason:?}: {blocks}", execution.id));
+                self.require("15", told == blocks, || format!("{} blocks, {reason:?}: {blocks}", execution.id));
             }
         }
     }
 
     pub(super) fn whole(&mut self, decision: &Decision) {
         let creates = decision.actions.iter().filter(|action| matches!(action, Action::Create { .. })).count();
-        self.expect("6", creates <= 1, || "more than one gets a turn".to_owned());
-        self.expect("6", decision.wake.is_none_or(|wake| wake > self.now), || {
+        self.require("6", creates <= 1, || "more than one gets a turn".to_owned());
+        self.require("6", decision.wake.is_none_or(|wake| wake > self.now), || {
             "asks to be woken in the past".to_owned()
         });
         let mut written: BTreeMap<&Uid, u32> = BTreeMap::new();
@@ -93,21 +95,21 @@ impl Check<'_> {
                 _ => {}
             }
         }
-        self.expect("16.3", written.values().all(|count| *count == 1), || format!("decided twice: {written:?}"));
+        self.require("16.3", written.values().all(|count| *count == 1), || format!("decided twice: {written:?}"));
         for execution in self.target.executions.values().filter(|execution| execution.is_undecided()) {
             let waits = decision.waiting.iter().any(|(id, _)| *id == execution.id);
             let is_forgotten = !waits && !written.contains_key(&execution.id.uid);
-            self.expect("16.6", !is_forgotten, || format!("{} was forgotten", execution.id));
+            self.require("16.6", !is_forgotten, || format!("{} was forgotten", execution.id));
         }
     }
 
     /// Checks that every failure has a fingerprint which fits its cause.
     fn fingerprint(&mut self, execution: &ExecutionId, failure: &Failure) {
         let Some(fingerprint) = &failure.fingerprint else {
-            return self.expect("13.1", false, || format!("{execution} ends without a fingerprint"));
+            return self.require("13.1", false, || format!("{execution} ends without a fingerprint"));
         };
         let (reason, subject) = fingerprint.as_str().split_once('/').unwrap_or_default();
-        self.expect("13.1", reason == failure.reason.as_str(), || format!("{execution}: {fingerprint}"));
+        self.require("13.1", reason == failure.reason.as_str(), || format!("{execution}: {fingerprint}"));
         let origin = self.execution(execution).map(|it| &it.origin);
         let workflow = origin.map(|it| format!("workflow/{}@{}", it.workflow_id, it.version)).unwrap_or_default();
         let is_of_image = failure.reason == FailureReason::ImagePullBackOff;
@@ -120,7 +122,7 @@ impl Check<'_> {
             _ if subject.starts_with("registry/") => is_of_image && !failure.cancelled && !is_unresolved,
             _ => subject.starts_with(&workflow) && (!is_of_image || failure.cancelled || is_unresolved),
         };
-        self.expect("13.1", fits, || format!("{execution}: {fingerprint} of {failure:?}"));
+        self.require("13.1", fits, || format!("{execution}: {fingerprint} of {failure:?}"));
         let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
         let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
         let is_excused = failure.was_execution_failure() || failure.cancelled || is_late && !had_its_turn;
@@ -130,7 +132,7 @@ impl Check<'_> {
         });
         let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
         let expected = is_open && !is_excused && !is_child;
-        self.expect("13.5", failure.shared_outage == expected, || {
+        self.require("13.5", failure.shared_outage == expected, || {
             format!("{execution} is shared: {}, with {fingerprint}", failure.shared_outage)
         });
     }
@@ -149,16 +151,16 @@ impl Check<'_> {
                 .next_allowed_execution
                 .map(|_| next_allowed(self.policy, self.target.label(), to_wait_for, *failed_at));
             let late = charge.next_allowed_execution == expected;
-            self.expect("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
+            self.require("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
             let waits = charge.next_allowed_execution.is_some();
             let is_pre_execution = !failure.was_execution_failure();
-            self.expect("7", is_pre_execution || !waits, || format!("{execution} ran, and counts"));
+            self.require("7", is_pre_execution || !waits, || format!("{execution} ran, and counts"));
             self.fingerprint(execution, failure);
             let counts = waits && !failure.shared_outage;
             let exhausts = counts
                 && self.policy.max_consecutive_failures > 0
                 && charge.consecutive_failures >= self.policy.max_consecutive_failures;
-            self.expect("6.3", charge.exhausts == exhausts, || format!("{execution} exhausts: {charge:?}"));
+            self.require("6.3", charge.exhausts == exhausts, || format!("{execution} exhausts: {charge:?}"));
             // Excused are a cancellation by a person, a `startBefore` that passed before there was a run, and a child
             // of a schedule.
             let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
@@ -166,12 +168,12 @@ impl Check<'_> {
             let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
             let is_excused = failure.cancelled || is_late && !had_its_turn || is_child;
             let right = !is_pre_execution || waits != is_excused;
-            self.expect("7", right, || format!("{execution} counts: {waits}, after {failure:?}"));
+            self.require("7", right, || format!("{execution} counts: {waits}, after {failure:?}"));
             let fits = shown == row + usize::from(counts);
-            self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
+            self.require("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
             counted += u32::from(waits && self.execution(execution).is_some_and(|it| !it.started_once()));
         }
-        self.expect("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
+        self.require("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
         let commits = decision.actions.iter().any(|action| match action {
             Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
                 self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
@@ -180,6 +182,6 @@ impl Check<'_> {
             Action::Create { execution, .. } => self.execution(execution).is_none_or(|it| !it.started_once()),
             _ => false,
         });
-        self.expect("16.4", counted == 0 || !commits, || "one gets its turn beside a failure that counts".to_owned());
+        self.require("16.4", counted == 0 || !commits, || "one gets its turn beside a failure that counts".to_owned());
     }
 }

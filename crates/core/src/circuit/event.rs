@@ -46,14 +46,14 @@ pub enum End {
     /// It completed.
     Succeeded {
         /// When it was committed to its run (`status.startTime`).
-        began: Time,
+        started_at: Time,
     },
     /// It failed.
     Failed {
         /// The fingerprint; none if its status has none that circuits know.
-        with: Option<Fingerprint>,
+        fingerprint: Option<Fingerprint>,
         /// Whether it failed before anything of it ran: only such failures open a circuit.
-        before: bool,
+        before_start: bool,
     },
 }
 
@@ -62,7 +62,7 @@ pub(super) type Place = (Time, Uid, bool);
 
 impl Event {
     /// Returns its position: by time, then by uid. An execution is made before it ends.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn order(&self) -> Place {
         (self.at, self.uid.clone(), matches!(self.what, What::Ended { .. }))
     }
 }

@@ -88,7 +88,7 @@ impl Fold {
             if let What::Ended { target, end, .. } = &event.what {
                 self.newest.put(*target, event.at, matches!(end, End::Succeeded { .. }));
             }
-            let place = event.place();
+            let place = event.order();
             if self.before.as_ref().is_none_or(|before| *before < place) {
                 self.events.push((place, event));
             } else if old < Some(event.at) {
@@ -120,14 +120,14 @@ impl Fold {
     /// Returns the circuit that a child of a schedule probes, if it was made at this time, by the folded events.
     #[must_use]
     pub fn probed(&self, schedule: &Uid, created: Time) -> Option<&Fingerprint> {
-        self.current.probed(schedule, created, &self.settings)
+        self.current.probed_circuit(schedule, created, &self.settings)
     }
 
     /// Returns the circuits that are open at a time, without turns, those that closed a short time before, and whether
     /// too many targets fail.
     pub fn seen(&mut self, now: Time) -> Seen {
         self.settle();
-        let (open, closed) = self.current.seen(&self.settings, now);
+        let (open, closed) = self.current.snapshot(&self.settings, now);
         Seen { open, closed, degraded: self.newest.degraded(&self.settings.circuits, now) }
     }
 
@@ -153,7 +153,7 @@ impl Fold {
             }
         };
         for (_, event) in &self.events[folded..] {
-            self.current.take(event, &self.settings);
+            self.current.apply(event, &self.settings);
         }
         self.folded = Some(self.events.len());
     }
@@ -164,7 +164,7 @@ impl Fold {
         let begins = before(*newest, LATE);
         let settled = self.events.partition_point(|((at, ..), _)| *at < begins);
         for (place, event) in self.events.drain(..settled) {
-            self.base.take(&event, &self.settings);
+            self.base.apply(&event, &self.settings);
             self.before = Some(place);
         }
     }

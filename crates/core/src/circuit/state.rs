@@ -75,7 +75,7 @@ struct Open {
     probes: Arc<Probes>,
     newest_probe: Option<Time>,
     /// The last time that it opened, failed or was probed.
-    active_at: Time,
+    last_activity_at: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +88,7 @@ struct Closed {
 impl Open {
     /// Returns whether it held the schedules that had failed with it when a child was made. A child that was made
     /// before the first probe was due was decided on before the opening was known.
-    fn held(&self, created: Time, settings: &Settings) -> bool {
+    fn held_at(&self, created: Time, settings: &Settings) -> bool {
         created >= self.holds_from && created >= after(self.opened_at, settings.backoff.after(1))
     }
 
@@ -98,10 +98,10 @@ impl Open {
     }
 
     fn quiet_at(&self, settings: &Settings) -> Time {
-        after(self.active_at, settings.quiet())
+        after(self.last_activity_at, settings.quiet())
     }
 
-    fn seen(&self, fingerprint: &Fingerprint, settings: &Settings) -> OpenCircuit {
+    fn snapshot(&self, fingerprint: &Fingerprint, settings: &Settings) -> OpenCircuit {
         OpenCircuit {
             fingerprint: fingerprint.clone(),
             opened_at: self.opened_at,
@@ -118,17 +118,17 @@ impl Open {
 
 impl State {
     /// Takes in an event that is not earlier than those before it.
-    pub(super) fn take(&mut self, event: &Event, settings: &Settings) {
-        self.pass(event.at, settings);
+    pub(super) fn apply(&mut self, event: &Event, settings: &Settings) {
+        self.expire(event.at, settings);
         match &event.what {
-            What::Made => self.made(event, settings),
-            What::Ended { target, created, end } => self.ended(event, *target, *created, end, settings),
+            What::Made => self.apply_creation(event, settings),
+            What::Ended { target, created, end } => self.apply_end(event, *target, *created, end, settings),
         }
     }
 
     /// Returns the circuits that are open at a time, without turns, and those that closed a short time before.
-    pub(super) fn seen(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
-        let all = self.open.iter().map(|(fingerprint, open)| open.seen(fingerprint, settings));
+    pub(super) fn snapshot(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
+        let all = self.open.iter().map(|(fingerprint, open)| open.snapshot(fingerprint, settings));
         let (open, quiet): (Vec<_>, Vec<_>) = all.partition(|circuit| circuit.is_open(now));
         let is_new = |closed: &&ClosedCircuit| after(closed.closed_at, settings.remembered()) >= now;
         let quiet: Vec<_> = quiet
@@ -153,13 +153,13 @@ impl State {
     }
 
     /// Returns whether a child of a schedule that was made at a time is a probe, and of which circuit.
-    pub(super) fn probed(&self, schedule: &Uid, created: Time, settings: &Settings) -> Option<&Fingerprint> {
+    pub(super) fn probed_circuit(&self, schedule: &Uid, created: Time, settings: &Settings) -> Option<&Fingerprint> {
         let fingerprint = self.failed_last.get(schedule)?;
-        self.open.get(fingerprint).filter(|open| open.held(created, settings)).map(|_| fingerprint)
+        self.open.get(fingerprint).filter(|open| open.held_at(created, settings)).map(|_| fingerprint)
     }
 
     /// Closes the circuits that have been quiet for long, and forgets what is too old to matter.
-    fn pass(&mut self, now: Time, settings: &Settings) {
+    fn expire(&mut self, now: Time, settings: &Settings) {
         if self.quiet_from.is_some_and(|from| from <= now) {
             let quiet = self.open.iter().map(|(fingerprint, open)| (fingerprint.clone(), open.quiet_at(settings)));
             let quiet: Vec<_> = quiet.filter(|(_, quiet_at)| *quiet_at <= now).collect();
@@ -182,13 +182,13 @@ impl State {
         self.closed.insert(fingerprint.clone(), Closed { opened_at: open.opened_at, at, why });
     }
 
-    fn made(&mut self, event: &Event, settings: &Settings) {
+    fn apply_creation(&mut self, event: &Event, settings: &Settings) {
         let Some(failed_with) = event.schedule.as_ref().and_then(|schedule| self.failed_last.get(schedule)) else {
             return;
         };
-        let Some(open) = self.open.get_mut(failed_with).filter(|open| open.held(event.at, settings)) else { return };
+        let Some(open) = self.open.get_mut(failed_with).filter(|open| open.held_at(event.at, settings)) else { return };
         open.newest_probe = open.newest_probe.max(Some(event.at));
-        open.active_at = open.active_at.max(event.at);
+        open.last_activity_at = open.last_activity_at.max(event.at);
         let probes = Arc::make_mut(&mut open.probes);
         if probes.len() < MOST_NAMESPACES || probes.contains_key(&event.namespace) {
             let made = probes.entry(Arc::clone(&event.namespace)).or_default();
@@ -196,19 +196,19 @@ impl State {
         }
     }
 
-    fn ended(&mut self, event: &Event, target: ChainName, created: Time, end: &End, settings: &Settings) {
+    fn apply_end(&mut self, event: &Event, target: ChainName, created: Time, end: &End, settings: &Settings) {
         let schedule = event.schedule.as_ref();
-        let probed = schedule.and_then(|schedule| self.probed(schedule, created, settings)).cloned();
+        let probed = schedule.and_then(|schedule| self.probed_circuit(schedule, created, settings)).cloned();
         match end {
-            End::Succeeded { began } => {
+            End::Succeeded { started_at: began } => {
                 if let Some(probed) = &probed {
                     self.close(probed, event.at, Closing::Probe);
                 }
                 self.succeeded(event, *began);
             }
-            End::Failed { with: Some(with), before } => {
+            End::Failed { fingerprint: Some(with), before_start: before } => {
                 if let Some(open) = self.open.get_mut(with) {
-                    open.active_at = open.active_at.max(event.at);
+                    open.last_activity_at = open.last_activity_at.max(event.at);
                     if probed.as_ref() == Some(with) {
                         open.failed_probes = open.failed_probes.saturating_add(1);
                     }
@@ -216,16 +216,16 @@ impl State {
                     self.count(event, with, target, settings);
                 }
             }
-            End::Failed { with: None, .. } => {}
+            End::Failed { fingerprint: None, .. } => {}
         }
         let Some(schedule) = schedule else { return };
         match end {
-            End::Failed { with: Some(with), .. } => {
+            End::Failed { fingerprint: Some(with), .. } => {
                 if self.failed_last.len() < MOST_SCHEDULES || self.failed_last.contains_key(schedule) {
                     self.failed_last.insert(schedule.clone(), with.clone());
                 }
             }
-            End::Succeeded { .. } | End::Failed { with: None, .. } => {
+            End::Succeeded { .. } | End::Failed { fingerprint: None, .. } => {
                 self.failed_last.remove(schedule);
             }
         }
@@ -276,7 +276,7 @@ impl State {
             failed_probes: 0,
             probes: Arc::default(),
             newest_probe: None,
-            active_at: at,
+            last_activity_at: at,
         };
         let quiet_at = open.quiet_at(settings);
         self.quiet_from = Some(self.quiet_from.map_or(quiet_at, |from| from.min(quiet_at)));

@@ -40,12 +40,12 @@ fn ended(second: i64, target: u64, created: i64, end: End) -> Event {
 }
 
 fn before(with: Fingerprint) -> End {
-    End::Failed { with: Some(with), before: true }
+    End::Failed { fingerprint: Some(with), before_start: true }
 }
 
 /// A failure after something ran.
 fn half_way() -> End {
-    End::Failed { with: Some(set_up("disk")), before: false }
+    End::Failed { fingerprint: Some(set_up("disk")), before_start: false }
 }
 
 fn pulls(second: i64, target: u64) -> Event {
@@ -53,7 +53,7 @@ fn pulls(second: i64, target: u64) -> Event {
 }
 
 fn succeeds(second: i64, target: u64, began: i64) -> Event {
-    ended(second, target, began, End::Succeeded { began: at(began) })
+    ended(second, target, began, End::Succeeded { started_at: at(began) })
 }
 
 /// An event of a child of a schedule.
@@ -125,7 +125,9 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
         ("failures after something ran", (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, half_way())).collect(), &[]),
         (
             "failures without a fingerprint",
-            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, End::Failed { with: None, before: true })).collect(),
+            (1..=5)
+                .map(|n| ended(n, n.unsigned_abs(), 0, End::Failed { fingerprint: None, before_start: true }))
+                .collect(),
             &[],
         ),
         (
@@ -137,7 +139,7 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
         ("a later success that began after it opened", with(vec![succeeds(9, 9, 6)]), &[]),
         (
             "one that was made before and began after it opened",
-            with(vec![ended(9, 9, 0, End::Succeeded { began: at(6) })]),
+            with(vec![ended(9, 9, 0, End::Succeeded { started_at: at(6) })]),
             &[],
         ),
         ("a success elsewhere", with(vec![elsewhere(succeeds(9, 9, 6))]), &[PULL]),
@@ -287,7 +289,7 @@ fn after_the_success_of_another_a_circuit_that_opens_again_holds_nobody_for_a_wh
         ((open.opened_at - at(0)).num_seconds(), (open.holds_from - at(0)).num_seconds())
     };
     assert_eq!(again(succeeds(90, 9, 80)), (104, 90 + 600));
-    let [_, probe] = probe(1, 80, End::Succeeded { began: at(80) });
+    let [_, probe] = probe(1, 80, End::Succeeded { started_at: at(80) });
     assert_eq!(again(probe), (104, 104));
     let closings = |events: Vec<Event>| fold(events).seen(at(110)).closed.iter().map(|it| it.why).collect::<Vec<_>>();
     assert_eq!(closings([schedules_fail(), vec![succeeds(90, 9, 80)]].concat()), [Closing::Success]);

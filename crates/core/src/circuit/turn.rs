@@ -59,7 +59,7 @@ struct Line {
 }
 
 impl Line {
-    fn place(&self, schedule: &Uid, waits: &Waits) -> Place {
+    fn place_in_line(&self, schedule: &Uid, waits: &Waits) -> Place {
         let probes = self.of.as_ref().and_then(|(_, probes)| probes.get(&waits.namespace).copied()).unwrap_or_default();
         (waits.missed, probes, waits.asks.failures, draw(&schedule.to_string(), 0), schedule.clone())
     }
@@ -84,7 +84,7 @@ impl Turns {
         if let Some(waits) = self.waiting.remove(schedule)
             && let Some(line) = self.lines.get_mut(&waits.asks.circuit)
         {
-            let place = line.place(schedule, &waits);
+            let place = line.place_in_line(schedule, &waits);
             line.order.remove(&place);
         }
     }
@@ -114,7 +114,7 @@ impl Turns {
             // A probe was made: a schedule that had missed its turn waits with the others again.
             for (schedule, waits) in self.waiting.iter_mut().filter(|(_, it)| it.asks.circuit == circuit.fingerprint) {
                 waits.missed = false;
-                line.order.insert(line.place(schedule, waits));
+                line.order.insert(line.place_in_line(schedule, waits));
             }
         }
         let holds = |uid: &&Uid| self.waiting.get(*uid).is_some_and(|it| it.asks.circuit == circuit.fingerprint);
@@ -131,7 +131,7 @@ impl Turns {
         self.making.extend(making.map(|since| (schedule.uid.clone(), since)));
         let waits = Waits { asks, namespace: Arc::clone(&schedule.namespace), missed: false };
         if let Some(line) = self.lines.get_mut(&waits.asks.circuit) {
-            line.order.insert(line.place(&schedule.uid, &waits));
+            line.order.insert(line.place_in_line(&schedule.uid, &waits));
         }
         self.waiting.insert(schedule.uid.clone(), waits);
     }
@@ -139,11 +139,11 @@ impl Turns {
     fn change(&mut self, schedule: &Uid, change: impl FnOnce(&mut Waits)) {
         let Some(waits) = self.waiting.get_mut(schedule) else { return };
         let line = self.lines.get_mut(&waits.asks.circuit);
-        let was = line.as_ref().map(|line| line.place(schedule, waits));
+        let was = line.as_ref().map(|line| line.place_in_line(schedule, waits));
         change(waits);
         if let (Some(line), Some(was)) = (line, was) {
             line.order.remove(&was);
-            line.order.insert(line.place(schedule, waits));
+            line.order.insert(line.place_in_line(schedule, waits));
         }
     }
 }

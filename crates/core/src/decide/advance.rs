@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use super::{View, cancelling};
 use crate::Time;
-use crate::action::{Action, Decision, Ending, RunChange, Says, Tell, Unneeded};
+use crate::action::{Action, Announce, Decision, Ending, RunChange, Says, Unneeded};
 use crate::awaiting::{Awaiting, AwaitingShown};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, Lost, RunShown};
 use crate::findings::Wait;
-use crate::guard::{Word, WordKind};
+use crate::guard::{Directive, DirectiveState};
 use crate::moment::after;
 use crate::retry::Retry;
 use crate::run::{CancelReason, Progress, Run};
@@ -109,7 +109,7 @@ impl<'a> Running<'a> {
     fn follow(self, run: &'a Run, decision: &mut Decision) {
         if let Some(task_run) = run.memory.seen.replayed.clone().filter(|_| !run.memory.seen.replay_told) {
             let execution = self.execution.id.clone();
-            decision.actions.push(Action::Tell(Tell::Replay { execution, run: run.id.clone(), task_run }));
+            decision.actions.push(Action::Tell(Announce::Replay { execution, run: run.id.clone(), task_run }));
         }
         if let Progress::Done(outcome) = &run.progress {
             self.end(run, outcome, decision);
@@ -120,7 +120,7 @@ impl<'a> Running<'a> {
         if self.execution.cancelled(self.view.target.guard).is_some() {
             decision.actions.extend(cancel(run, CancelReason::Requested));
         } else if run.is_pending()
-            && self.execution.word(WordKind::Cancellation, self.view.target.guard) == Some(Word::Open)
+            && self.execution.directive(Directive::Cancellation, self.view.target.guard) == Some(DirectiveState::Open)
         {
             // The watch soon shows whether it is cancelled, and until then nothing of it has begun.
         } else if run.is_pending() {
@@ -163,7 +163,7 @@ impl<'a> Running<'a> {
         if let Some(said) = says(Awaiting::CANCELLING).filter(|_| goes_on) {
             return Some(said);
         }
-        let has_started = run.memory.seen.has_stirred || self.proof(run).is_some();
+        let has_started = run.memory.seen.has_started_anything || self.proof(run).is_some();
         if has_started || run.is_pending() {
             return None;
         }
@@ -225,7 +225,7 @@ impl<'a> Running<'a> {
     /// the release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let (released_at, finish) = (run.released_at?, self.should_end(run)?);
-        if run.memory.seen.has_stirred || self.proof(run).is_some() {
+        if run.memory.seen.has_started_anything || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
         let start = after(released_at, self.view.policy.start_deadline);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::Time;
-use crate::action::{Action, Decision, RunChange, Tell};
+use crate::action::{Action, Announce, Decision, RunChange};
 use crate::awaiting::Awaiting;
 use crate::moment::after;
 use crate::name::ExecutionId;
@@ -34,7 +34,7 @@ pub(super) fn see_to(
     };
     if !stop.told {
         let (execution, unanswered) = (execution.clone(), unanswered.clone());
-        decision.actions.push(Action::Tell(Tell::CancelUnanswered { execution, unanswered }));
+        decision.actions.push(Action::Tell(Announce::CancelUnanswered { execution, unanswered }));
     }
     if !run.deleting {
         // At the start of a term nobody knows whether Tekton was up when the last leader asked.

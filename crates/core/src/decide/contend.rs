@@ -81,7 +81,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
                 decision.waiting.push((execution.id.clone(), waiting));
             }
             (Verdict::Wait(_), Some(_)) => decision.actions.push(give_up(view.target, execution)),
-            // `clear_away` deletes the pending run of a terminal execution.
+            // `cleanup` deletes the pending run of a terminal execution.
             (Verdict::Skip { skip, fact }, _) => add_skip(decision, execution, skip, fact),
             (Verdict::Fail { .. }, _) => {} // dealt with above
         }
@@ -238,7 +238,7 @@ struct Failing<'a> {
 
 impl Failing<'_> {
     /// Returns the place that it will have in the order of the history.
-    fn place(&self) -> (bool, Option<RunNumber>, &Uid) {
+    fn turn_order(&self) -> (bool, Option<RunNumber>, &Uid) {
         (self.number.is_none(), self.number, &self.execution.id.uid)
     }
 }
@@ -274,14 +274,14 @@ impl<'a> Failures<'a> {
     /// Returns the first failure that counts for the target, if any.
     fn first_that_counts(&self) -> Option<&ExecutionId> {
         let counting = self.all.iter().filter(|failing| failing.counts);
-        counting.min_by_key(|failing| failing.place()).map(|failing| &failing.execution.id)
+        counting.min_by_key(|failing| failing.turn_order()).map(|failing| &failing.execution.id)
     }
 
     /// Adds the terminal writes. Failures that count are written one after the other, each on a history that contains
     /// the one before: a number that builds on a failed write would count a failure that never was. They are written in
     /// the order of the history.
     fn write(mut self, decision: &mut Decision) {
-        self.all.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.all.sort_by(|a, b| a.turn_order().cmp(&b.turn_order()));
         let View { target, now, .. } = self.view;
         // Rounded as a status keeps it: every reader then computes the same from it, and nothing runs early.
         let now = round_up(now);

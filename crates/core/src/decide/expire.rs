@@ -12,7 +12,7 @@ use crate::history::{End, Past};
 use crate::moment::after;
 use crate::name::Uid;
 use crate::run::Owner;
-use crate::schedule::Keep;
+use crate::schedule::Retention;
 use crate::target::Target;
 
 /// How many are removed at once. The work on a target is serial, so executions that ask for a turn wait meanwhile.
@@ -88,9 +88,9 @@ fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     match execution.child.as_ref().map(|child| child.keep) {
         // Its schedule may exist, and need it.
         Some(_) if view.target.blind_to_schedules => None,
-        Some(Keep::Needed) => None,
-        Some(Keep::Expendable) => Some(Duration::ZERO),
-        Some(Keep::Own) | None => execution.ttl.or(view.policy.ttl),
+        Some(Retention::Needed) => None,
+        Some(Retention::Expendable) => Some(Duration::ZERO),
+        Some(Retention::Own) | None => execution.ttl.or(view.policy.ttl),
     }
 }
 

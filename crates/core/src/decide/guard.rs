@@ -4,7 +4,7 @@
 use super::View;
 use crate::action::{Action, Decision, Says, Write};
 use crate::execution::Execution;
-use crate::guard::WordKind;
+use crate::guard::Directive;
 use crate::name::ExecutionId;
 use crate::run::{CancelReason, Run};
 use crate::target::Target;
@@ -15,8 +15,8 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     let target = view.target;
     for execution in target.executions.values().filter(|it| !it.elsewhere) {
         let anew = |kind| execution.unguarded_anew(kind, target.guard).map(|counts| (kind, counts));
-        let Some((kind, counts)) = WordKind::ALL.into_iter().find_map(anew) else { continue };
-        let has_acted = kind == WordKind::Cancellation && !counts && is_being_cancelled(target, execution);
+        let Some((kind, counts)) = Directive::ALL.into_iter().find_map(anew) else { continue };
+        let has_acted = kind == Directive::Cancellation && !counts && is_being_cancelled(target, execution);
         if !has_acted && !is_written(&execution.id, decision) {
             decision.actions.push(execution.says(Says::Unguarded { kind, counts }));
         }

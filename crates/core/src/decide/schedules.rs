@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::View;
 use crate::Time;
-use crate::action::{Action, Decision, Probe, Record, ScheduleJudgement, Tell};
+use crate::action::{Action, Announce, Decision, Probe, Record, ScheduleJudgement};
 use crate::execution::Execution;
 use crate::moment::{MAX_AHEAD, after};
 use crate::name::ScheduleId;
@@ -181,7 +181,7 @@ impl Case<'_> {
             generation: schedule.generation,
             slot,
             start_before: crate::moment::round_up(start_before),
-            not_made: schedule.memory.tried.filter(in_doubt),
+            not_made: schedule.memory.create_tried.filter(in_doubt),
         });
     }
 
@@ -194,7 +194,7 @@ impl Case<'_> {
         let Some(hint) = schedule.hint.as_deref() else { return };
         if let Some(why) = ignored(hint, schedule.past(view.now), view.now) {
             let (schedule, generation) = (schedule.id.clone(), schedule.generation);
-            decision.actions.push(Action::Tell(Tell::HintIgnored { schedule, generation, why }));
+            decision.actions.push(Action::Tell(Announce::HintIgnored { schedule, generation, why }));
         }
     }
 }

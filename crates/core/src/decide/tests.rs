@@ -23,7 +23,7 @@ mod waiting;
 
 use super::advance::{DRAIN, MAX_SKEW, SETTLE};
 use super::*;
-use crate::action::{Action, Change, Ending, RunChange, Tell, Unneeded, Write};
+use crate::action::{Action, Announce, Change, Ending, RunChange, Unneeded, Write};
 use crate::ending::{Conflict, Skip};
 use crate::execution::{ExecutionState, Lost};
 use crate::name::{Uid, Version};

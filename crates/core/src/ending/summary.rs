@@ -46,7 +46,8 @@ impl Failure {
         let (verdict, next) = (self.verdict(), self.next(target.as_deref()));
         let undeclared = undeclared(parameters).map(|words| format!(" Note that {words}.")).unwrap_or_default();
         let length: usize = [&head, &verdict, &next, &undeclared].map(|part| part.chars().count()).iter().sum();
-        // The report explains more of a failure, and an event names the parameters as well.
+        // If space is short, the sentence about undeclared parameters is dropped: the report explains the failure
+        // better, and an event names them too.
         let undeclared = if length + MAX_REPORT / 2 > LONGEST { "" } else { &undeclared };
         let text = |report: &str| format!("{head} Reported was: {report}. {verdict} {next}{undeclared}");
         let room = LONGEST.saturating_sub(text("").chars().count());

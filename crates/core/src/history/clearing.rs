@@ -10,7 +10,7 @@ use super::{End, History, Past};
 use crate::Time;
 use crate::ending::Skip;
 use crate::execution::{Execution, Recorded};
-use crate::guard::{Guard, Word, WordKind};
+use crate::guard::{Directive, DirectiveState, Guard};
 use crate::policy::{Policy, Scope};
 use crate::target::Target;
 
@@ -141,6 +141,6 @@ impl Past<'_> {
 fn recorded(past: &Past<'_>, guard: Guard) -> Option<Recorded> {
     let failed = past.end != End::Completed;
     let recorded = past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)?;
-    let counts = || past.execution.word(WordKind::Clearance, guard) == Some(Word::Counts);
+    let counts = || past.execution.directive(Directive::Clearance, guard) == Some(DirectiveState::Counts);
     (recorded != Recorded::Not || counts()).then_some(recorded)
 }

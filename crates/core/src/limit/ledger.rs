@@ -99,7 +99,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
 
     /// Returns the targets that have a place in a limit of a set.
     pub fn holders(&self, limits: LimitSet) -> impl Iterator<Item = &K> {
-        self.held.iter().filter(move |(_, held)| held.meets(limits)).map(|(key, _)| key)
+        self.held.iter().filter(move |(_, held)| held.intersects(limits)).map(|(key, _)| key)
     }
 
     /// Returns the places as a decision on a target sees them.
@@ -182,7 +182,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
                 continue;
             }
             if !self.has_room(*limits, kept) {
-                kept = kept.with(*limits);
+                kept = kept.union(*limits);
                 continue;
             }
             let Some(key) = self.lines.get(limits).and_then(|line| line.get(place)).cloned() else { continue };
@@ -233,7 +233,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
 
     /// Counts the older requests for a limit of a set.
     fn ahead_of(&self, ask: &Ask) -> usize {
-        let lines = self.lines.iter().filter(|(limits, _)| limits.meets(ask.limits));
+        let lines = self.lines.iter().filter(|(limits, _)| limits.intersects(ask.limits));
         let older = lines.flat_map(|(_, line)| line.range(..(ask.since, ask.uid.clone())));
         older.take(MOST_AHEAD + 1).count()
     }
@@ -243,14 +243,14 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         let before = self.taken_by(key);
         change(self);
         let now = self.taken_by(key);
-        self.is_changed |= !before.without(now).is_empty();
-        before.without(now).positions().for_each(|position| self.counts[position].running -= 1);
-        now.without(before).positions().for_each(|position| self.counts[position].running += 1);
+        self.is_changed |= !before.difference(now).is_empty();
+        before.difference(now).positions().for_each(|position| self.counts[position].running -= 1);
+        now.difference(before).positions().for_each(|position| self.counts[position].running += 1);
     }
 
     fn taken_by(&self, key: &K) -> LimitSet {
         let held = self.held.get(key).copied().unwrap_or_default();
-        self.given.get(key).map_or(held, |given| held.with(given.limits))
+        self.given.get(key).map_or(held, |given| held.union(given.limits))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Contender;
 use crate::explain::Finding;
-use crate::guard::{Word, WordKind};
+use crate::guard::{Directive, DirectiveState};
 use crate::reason::FailureReason;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
@@ -14,13 +14,15 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let Some(cancellation) = &contender.execution.cancellation else {
         return Finding::passes("nobody has asked for its cancellation");
     };
-    match contender.execution.word(WordKind::Cancellation, contender.target.guard) {
-        Some(Word::Counts) => {
+    match contender.execution.directive(Directive::Cancellation, contender.target.guard) {
+        Some(DirectiveState::Counts) => {
             let (by, why) = (cancellation.author(), &cancellation.reason);
             let message = format!("cancelled by {by} before it started: {why}").into();
             Finding::of(Some(Verdict::Fail { reason: FailureReason::Unknown, message, counts: false }), "")
         }
-        Some(Word::Open | Word::Unguarded) => Finding::of(Some(Verdict::Wait(Waiting::Guard)), ""),
-        Some(Word::Ignored) | None => Finding::passes("no policy guards its cancellation, so that does not count"),
+        Some(DirectiveState::Open | DirectiveState::Unguarded) => Finding::of(Some(Verdict::Wait(Waiting::Guard)), ""),
+        Some(DirectiveState::Ignored) | None => {
+            Finding::passes("no policy guards its cancellation, so that does not count")
+        }
     }
 }

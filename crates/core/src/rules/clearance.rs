@@ -3,7 +3,7 @@
 
 use super::Contender;
 use crate::explain::Finding;
-use crate::guard::{Word, WordKind};
+use crate::guard::{Directive, DirectiveState};
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
@@ -11,6 +11,6 @@ use crate::waiting::Waiting;
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let guard = contender.target.guard;
     let mut past = contender.history.all().iter();
-    let is_open = past.any(|past| past.execution.word(WordKind::Clearance, guard) == Some(Word::Open));
+    let is_open = past.any(|past| past.execution.directive(Directive::Clearance, guard) == Some(DirectiveState::Open));
     Finding::of(is_open.then_some(Verdict::Wait(Waiting::Guard)), "it is known of each clearance whether it counts")
 }

@@ -142,11 +142,11 @@ fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAt
 
 /// The finished run of an execution that no watch delivers frees the target only when that execution has ended.
 fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
-    let Owner::Execution { id, workflow_id, presence: Presence::Elsewhere } = &run.owner else { return None };
+    let Owner::Execution { id, workflow_id, presence: Presence::Unwatched } = &run.owner else { return None };
     if target.owner_of(run).is_some() {
         return None;
     }
-    match target.memory.elsewhere.get(&id.uid).map(|read| &read.found) {
+    match target.memory.unwatched_owners.get(&id.uid).map(|read| &read.found) {
         Some(OwnerRead::Over) => None,
         Some(OwnerRead::Waits { started_at, next }) => Some(waits(id, workflow_id, *started_at, next.clone())),
         Some(OwnerRead::Late) | None => Some(Verdict::Wait(Waiting::OwnerLate)),

@@ -6,17 +6,17 @@ use crate::limit::{LimitSet, Limits};
 use crate::run::{Owner, Presence, Run};
 
 impl Target {
-    /// Returns the limits that match a workflow on the target. A workflow or a target that is not known matches: fewer
-    /// then run.
+    /// Returns the limits that match a workflow on the target. A workflow or a target that is not known matches, so
+    /// that fewer run.
     #[must_use]
-    pub fn limits_of_workflow(&self, workflow_id: Option<&str>, limits: &Limits) -> LimitSet {
+    pub fn limits_matching(&self, workflow_id: Option<&str>, limits: &Limits) -> LimitSet {
         let matches = |wanted: Option<&str>, is: Option<&str>| wanted.is_none() || is.is_none() || wanted == is;
         let (kind, namespace) = match &self.name {
-            // An object without a namespace is in none that a limit can name.
+            // A cluster-scoped object has the namespace "", which no limit can select.
             Some(name) => (Some(name.kind()), Some(name.namespace().unwrap_or_default())),
             None => (None, None),
         };
-        limits.such(|limit| {
+        limits.matching(|limit| {
             matches(limit.kind.as_deref(), kind)
                 && matches(limit.namespace.as_deref(), namespace)
                 && matches(limit.workflow_id.as_deref(), workflow_id)
@@ -29,7 +29,7 @@ impl Target {
         if execution.analyses() {
             return LimitSet::default();
         }
-        self.limits_of_workflow(Some(&execution.workflow_id), limits)
+        self.limits_matching(Some(&execution.workflow_id), limits)
     }
 
     /// Returns whether an execution has a place, or the schedule that made it.
@@ -42,31 +42,31 @@ impl Target {
     /// Returns the limits in which the target holds a place. They match what keeps it from being free (section 5.6), or
     /// a pending run whose execution may still commit to it.
     #[must_use]
-    pub fn holds_places(&self, limits: &Limits) -> LimitSet {
+    pub fn limits_in_use(&self, limits: &Limits) -> LimitSet {
         let running = self.executions.values().filter(|it| matches!(it.state, ExecutionState::Running { .. }));
         let running = running.map(|execution| self.limits_of(execution, limits));
         let runs =
-            self.runs.values().filter(|run| self.takes_place(run)).map(|run| self.limits_of_owner(&run.owner, limits));
+            self.runs.values().filter(|run| self.uses_place(run)).map(|run| self.limits_of_owner(&run.owner, limits));
         let left = self.residue.values().map(|residue| self.limits_of_owner(&residue.owner, limits));
-        running.chain(runs).chain(left).fold(LimitSet::default(), LimitSet::with)
+        running.chain(runs).chain(left).fold(LimitSet::default(), LimitSet::union)
     }
 
     fn limits_of_owner(&self, owner: &Owner, limits: &Limits) -> LimitSet {
         match owner {
             Owner::Execution { id, workflow_id, .. } => match self.executions.get(&id.uid) {
                 Some(execution) => self.limits_of(execution, limits),
-                None => self.limits_of_workflow(Some(workflow_id), limits),
+                None => self.limits_matching(Some(workflow_id), limits),
             },
-            Owner::Nobody => self.limits_of_workflow(None, limits),
+            Owner::Nobody => self.limits_matching(None, limits),
         }
     }
 
-    fn takes_place(&self, run: &Run) -> bool {
+    fn uses_place(&self, run: &Run) -> bool {
         let Owner::Execution { id, presence, .. } = &run.owner else { return false };
         let owner = self.executions.get(&id.uid);
         if !run.is_unfinished() {
             // The finished run of an execution that no watch delivers, and that waits for its next attempt.
-            let read = self.memory.elsewhere.get(&id.uid).map(|read| &read.found);
+            let read = self.memory.unwatched_owners.get(&id.uid).map(|read| &read.found);
             return owner.is_none() && !run.never_starts() && matches!(read, Some(OwnerRead::Waits { .. }));
         }
         if !run.is_pending() {

@@ -235,7 +235,7 @@ fn any_run() -> impl Strategy<Value = Run> {
     let uids = prop::sample::select(vec!["a", "b", "c", "d", "x"]);
     let progress =
         prop_oneof![3 => Just(Progress::Pending), 2 => Just(Progress::Released), 2 => any::<bool>().prop_map(done)];
-    let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Elsewhere]);
+    let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Unwatched]);
     let started = prop::sample::select(vec![
         waited(),
         Started::Unknown(Doubt::TooMany),
@@ -244,7 +244,12 @@ fn any_run() -> impl Strategy<Value = Run> {
     let look = prop::option::weighted(0.8, (started, NOW - 5..NOW));
     let seen =
         (any::<bool>(), prop::option::weighted(0.3, Just(proof())), prop::option::weighted(0.1, Just("t".into())))
-            .prop_map(|(has_stirred, proof, replayed)| Seen { has_stirred, proof, replayed, ..Seen::default() });
+            .prop_map(|(has_stirred, proof, replayed)| Seen {
+                has_started_anything: has_stirred,
+                proof,
+                replayed,
+                ..Seen::default()
+            });
     let times = (
         prop::sample::select(vec![NOW - 1, NOW - 3, NOW - 100]),
         prop::option::weighted(0.5, -400..NOW),
@@ -299,7 +304,7 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
             target.guard = guard;
             target.places = place.map(place_of).unwrap_or_default();
             if let Some((read, owner)) = elsewhere {
-                target.memory.elsewhere.insert(Uid::new(owner), read);
+                target.memory.unwatched_owners.insert(Uid::new(owner), read);
             }
             match residue {
                 Some(owner) => left(target, pod(owner)),

@@ -34,7 +34,7 @@ pub struct Evidence {
     pub failures: Vec<FailureSeen>,
 }
 
-/// When a schedule runs, as written.
+/// The interval or cron expression of a schedule, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Every {
     /// `spec.interval`, or the value that replaces it.

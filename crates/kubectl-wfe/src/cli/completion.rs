@@ -13,7 +13,7 @@ The first needs kubectl's own completion: kubectl completion --help. Exit code: 
 /// The flags of `completion`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArgs {
-    /// The shell, or kubectl, which asks the plugin in every shell.
+    /// The shell; or `kubectl`, for a program with which kubectl's own completion asks the plugin, in any shell.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }

@@ -90,7 +90,7 @@ pub(crate) struct ListArgs {
     pub(crate) view: ViewArgs,
 }
 
-/// Which executions to list: all without a flag.
+/// Which executions to list. Without a flag: all.
 #[derive(Debug, Args)]
 pub(crate) struct OnlyArgs {
     /// Only executions that block their target until a person clears it.

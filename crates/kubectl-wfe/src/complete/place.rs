@@ -1,4 +1,4 @@
-//! What may stand at a place of the command line.
+//! Which words are valid at a position of the command line.
 
 use clap::{Arg, Command};
 

@@ -111,7 +111,7 @@ pub(super) fn people(seen: &Installed, checks: &mut Vec<Check>) {
     }
 }
 
-/// Checks whether Prometheus is given the alerts.
+/// Checks whether a `PrometheusRule` contains the operator's alerts.
 pub(super) fn alerts(seen: &Installed, checks: &mut Vec<Check>) {
     let mut group = Group::new("alerts", checks);
     let namespace = &seen.operator.namespace;

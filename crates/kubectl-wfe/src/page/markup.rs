@@ -70,7 +70,7 @@ pub(super) fn document(page: &Page, axis: &Axis, lanes: &Lanes, refreshes_after:
                             (rows("waiting", "Waiting", &page.overview.waiting, "kubectl wfe list -A --waiting"))
                         }
                         (schedules(&page.schedules))
-                        (circuits(&page.circuits))
+                        (circuits_section(&page.circuits))
                     }
                     footer {
                         p {
@@ -255,7 +255,7 @@ fn schedules(rows: &[ScheduleRow]) -> Markup {
     }
 }
 
-fn circuits(circuits: &[Circuit]) -> Markup {
+fn circuits_section(circuits: &[Circuit]) -> Markup {
     html! {
         section #circuits aria-labelledby="h-circuits" {
             h2 #h-circuits { "Circuits" span.count { (circuits.len()) } }

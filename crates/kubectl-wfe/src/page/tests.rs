@@ -64,7 +64,7 @@ impl Cluster {
         self.add(name, target, at, &status);
     }
 
-    /// Adds an execution that failed half way, with more of its status.
+    /// Adds an execution that failed half way; `more` sets further fields of its status.
     fn failed(&mut self, name: &str, target: &str, [from, to]: [Time; 2], more: &Value) {
         let mut status = json!({
             "phase": "Failed", "startTime": text(from), "completionTime": text(to), "runSequence": 1,

@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use wfe_api::conditions::{CLEARANCE_INEFFECTIVE, UNGUARDED};
 use wfe_core::ending::Skip;
 use wfe_core::execution::Recorded;
-use wfe_core::guard::WordKind;
+use wfe_core::guard::Directive;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
 use wfe_view::observe::observe_clearance;
@@ -139,7 +139,7 @@ pub(super) fn in_the_way(skip: &Skip) -> &ExecutionId {
 pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
     let clearance = observe_clearance(&object.data)?;
     Some(match clearance.recorded {
-        Recorded::Not if clearance.is_in_vain() => has_no_effect_yet(WordKind::Clearance),
+        Recorded::Not if clearance.is_in_vain() => has_no_effect_yet(Directive::Clearance),
         Recorded::Not => "no operator has recorded it yet".to_owned(),
         Recorded::Effective => "has lifted the block".to_owned(),
         Recorded::Ineffective => {
@@ -150,14 +150,14 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
     })
 }
 
-fn has_no_effect_yet(kind: WordKind) -> String {
+fn has_no_effect_yet(kind: Directive) -> String {
     format!("has no effect yet ({UNGUARDED}): {}", kind.message(false))
 }
 
 /// Reports that a cancellation has no effect now, if the operator has recorded that.
 pub(crate) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
     let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
-    let kind = WordKind::Cancellation;
+    let kind = Directive::Cancellation;
     let is_said = conditions.any(|it| it["type"] == UNGUARDED && it["reason"] == kind.reason(false));
     is_said.then(|| has_no_effect_yet(kind))
 }

@@ -18,7 +18,7 @@ use crate::output::{line, output};
 /// The triage that has paused a schedule, or the latest triage if values of a triage apply in place of those of the
 /// spec.
 #[derive(Debug, PartialEq)]
-struct Standing<'a> {
+struct OpenPause<'a> {
     /// Its name: that of the failed child.
     of: &'a str,
     state: TriageState,
@@ -35,23 +35,23 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
     let shown = describe(&found);
     let mut out = output();
     let is_suspended = found.data["spec"]["suspend"] == true;
-    let standing = Standing::of(&found);
-    if let Some(standing) = standing.as_ref().filter(|it| it.is_resumed && !is_suspended) {
-        let of = line(standing.of);
+    let pause = OpenPause::of(&found);
+    if let Some(pause) = pause.as_ref().filter(|it| it.is_resumed && !is_suspended) {
+        let of = line(pause.of);
         writeln!(out, "{shown} is resumed already, and no operator has recorded that yet: spec.resume names {of}.")?;
         return Ok(true);
     }
-    let standing = standing.filter(|it| !it.is_resumed);
-    if !is_suspended && standing.is_none() {
+    let pause = pause.filter(|it| !it.is_resumed);
+    if !is_suspended && pause.is_none() {
         writeln!(out, "{shown} is neither suspended nor paused or adjusted by a triage; nothing was written.")?;
         return Ok(true);
     }
-    let lifted = match (&standing, reason) {
+    let lifted = match (&pause, reason) {
         (None, _) => None,
-        (Some(standing), None) => bail!("{shown} was not changed: {}", standing.asks_why()),
-        (Some(standing), Some(reason)) => Some((standing, reason, connection.who_am_i().await?)),
+        (Some(pause), None) => bail!("{shown} was not changed: {}", pause.asks_why()),
+        (Some(pause), Some(reason)) => Some((pause, reason, connection.who_am_i().await?)),
     };
-    let lifts = lifted.as_ref().map(|(standing, reason, user)| (standing.of, *reason, &**user));
+    let lifts = lifted.as_ref().map(|(pause, reason, user)| (pause.of, *reason, &**user));
     if let Err(error) = patch(&schedules, &found, &change(is_suspended, lifts)).await {
         bail!("{shown} was not changed: {}", refused(&error, lifted.is_some()));
     }
@@ -59,14 +59,14 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
     let anew = "its plan begins anew from now, and nothing of the time between is made up for";
     writeln!(out, "{shown} is resumed{as_whom}: {anew}.")?;
     match &lifted {
-        Some((standing, ..)) => writeln!(out, "{}", standing.is_lifted())?,
+        Some((pause, ..)) => writeln!(out, "{}", pause.is_lifted())?,
         None if reason.is_some() => writeln!(out, "The reason was not kept: there is no triage to lift.")?,
         None => {}
     }
     Ok(true)
 }
 
-impl<'a> Standing<'a> {
+impl<'a> OpenPause<'a> {
     /// Reads it from the status. None if no triage has paused the schedule and none of its values applies.
     fn of(schedule: &'a DynamicObject) -> Option<Self> {
         let triage = &schedule.data["status"]["triage"];
@@ -141,14 +141,14 @@ mod tests {
             let stands = matches!(state, TriageState::Paused | TriageState::Adjusted);
             let triage = json!({"of": "a-1", "state": state.as_str(), "why": "it breaks"});
             let found = schedule(&json!({}), &triage);
-            let expected = stands.then_some(Standing { of: "a-1", state, why: Some("it breaks"), is_resumed: false });
-            assert_eq!(Standing::of(&found), expected, "{state}");
+            let expected = stands.then_some(OpenPause { of: "a-1", state, why: Some("it breaks"), is_resumed: false });
+            assert_eq!(OpenPause::of(&found), expected, "{state}");
         }
-        assert_eq!(Standing::of(&schedule(&json!({}), &Value::Null)), None);
+        assert_eq!(OpenPause::of(&schedule(&json!({}), &Value::Null)), None);
         // To lift the values of an earlier triage, the latest one is named.
         let mut noted = schedule(&json!({}), &json!({"of": "a-2", "state": "Noted"}));
         noted.data["status"]["adjust"] = json!({"timeout": "1h"});
-        assert_eq!(Standing::of(&noted).map(|it| (it.of, it.state)), Some(("a-2", TriageState::Adjusted)));
+        assert_eq!(OpenPause::of(&noted).map(|it| (it.of, it.state)), Some(("a-2", TriageState::Adjusted)));
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let triage = json!({"of": "a-2", "state": "Paused"});
         let resumed = |of: &str| {
             let found = schedule(&json!({"resume": {"triage": of}}), &triage);
-            Standing::of(&found).map(|it| it.is_resumed)
+            OpenPause::of(&found).map(|it| it.is_resumed)
         };
         assert_eq!((resumed("a-2"), resumed("a-1")), (Some(true), Some(false)));
     }
@@ -177,14 +177,14 @@ mod tests {
 
     #[test]
     fn it_says_what_it_lifts_and_that_a_reason_is_needed() {
-        let standing = |state| Standing { of: "a-1", state, why: Some("broke\u{1b}[2J"), is_resumed: false };
+        let pause = |state| OpenPause { of: "a-1", state, why: Some("broke\u{1b}[2J"), is_resumed: false };
         assert_eq!(
-            standing(TriageState::Paused).asks_why(),
+            pause(TriageState::Paused).asks_why(),
             "the triage of a-1 has paused it: broke\\u{1b}[2J; add --reason with why it may go on, which is kept with \
              your name"
         );
-        assert_eq!(standing(TriageState::Paused).is_lifted(), "The pause by the triage of a-1 is lifted.");
-        let adjusted = Standing { why: None, ..standing(TriageState::Adjusted) };
+        assert_eq!(pause(TriageState::Paused).is_lifted(), "The pause by the triage of a-1 is lifted.");
+        let adjusted = OpenPause { why: None, ..pause(TriageState::Adjusted) };
         assert!(adjusted.asks_why().contains("has put other values in place of those of its spec; add --reason"));
         assert!(adjusted.is_lifted().ends_with("it runs as its spec says."));
     }

@@ -7,14 +7,14 @@ use chrono::SubsecRound;
 use wfe_condition::Variables;
 use wfe_core::action::TriageStep;
 use wfe_core::action::{
-    Action, AttemptFacts, Change, Ending, Gather, Record, RunChange, Says, Tell, TriageDoes, Write,
+    Action, Announce, AttemptFacts, Change, Ending, Gather, Record, RunChange, Says, TriageDoes, Write,
 };
+use wfe_core::blocks::Blocked;
 use wfe_core::ending::{Failure, Skip};
 use wfe_core::execution::{Execution, ExecutionState, FailedState, Recorded, RunShown, WaitingShown};
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::retry::{Answers, Attempt};
 use wfe_core::schedule::{Heard, child_name};
-use wfe_core::standing::Blocked;
 use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
 use wfe_view::index::{Delivery, EndPhase, EndShown, Key};
@@ -58,14 +58,16 @@ impl Play<'_> {
             }
             Action::Record(record) => self.record(record),
             Action::Triage(step) => self.triage(key, step),
-            Action::Tell(Tell::DrainSlow { holder, .. }) => {
+            Action::Tell(Announce::DrainSlow { holder, .. }) => {
                 self.index.drain_warned(key);
                 self.story.drains_long(self.now, key, &holder);
             }
-            Action::Tell(Tell::CancelUnanswered { unanswered, .. }) => self.index.cancel_told(key, &unanswered.run.uid),
-            Action::Tell(Tell::Replay { run, .. }) => self.index.replay_told(key, &run.uid),
+            Action::Tell(Announce::CancelUnanswered { unanswered, .. }) => {
+                self.index.cancel_told(key, &unanswered.run.uid);
+            }
+            Action::Tell(Announce::Replay { run, .. }) => self.index.replay_told(key, &run.uid),
             // All namespaces are watched, and no hint is set.
-            Action::ReadOwner { .. } | Action::Tell(Tell::HintIgnored { .. }) => {}
+            Action::ReadOwner { .. } | Action::Tell(Announce::HintIgnored { .. }) => {}
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ impl<'a> Play<'a> {
             take_in(&mut index, kind, std::iter::empty(), now);
         }
         index.guard(Guard::InForce);
-        index.rule_circuits(policy);
+        index.set_circuit_policy(policy);
         let retention = policy.retention.min(KEPT);
         let ttl = Some(policy.ttl.map_or(KEPT, |ttl| ttl.min(KEPT)));
         let mut play = Self {
@@ -192,7 +192,7 @@ impl<'a> Play<'a> {
     /// Decides on all changed targets until nothing is left to do now.
     pub(super) fn decide_all(&mut self) -> Result<()> {
         for _ in 0..MOST_ROUNDS {
-            let news = self.index.settle_circuits(self.now);
+            let news = self.index.update_circuits(self.now);
             self.story.circuits(&news, self.now);
             self.index.give_places(self.now);
             self.changed.extend(self.index.take_dirty());
@@ -217,9 +217,9 @@ impl<'a> Play<'a> {
             return Ok(());
         };
         let decision = decide(&entry.target, &self.policy, self.now);
-        self.story.stands(key, entry.target.label(), &decision.standing, self.now);
+        self.story.stands(key, entry.target.label(), &decision.blocks, self.now);
         self.index.waits(key, &decision, self.now);
-        self.index.line_up(&decision, self.now);
+        self.index.queue_probes(&decision, self.now);
         self.index.ask_for_places(key, &decision, self.now);
         self.wake(key, decision.wake);
         self.index.begun(key, &decision.actions, self.now);

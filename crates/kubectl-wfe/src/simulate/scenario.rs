@@ -76,7 +76,7 @@ pub(super) struct Arrival {
     pub(super) record: ExecutionRecord,
     /// The name of each, before its number.
     pub(super) name: String,
-    /// The target; `{n}` stands for the number.
+    /// The target; `{n}` stands for the number of the execution, which begins anew after `targets`.
     pub(super) on: String,
     /// After how many executions the numbers in targets begin anew.
     pub(super) targets: Option<u64>,

@@ -7,13 +7,13 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use wfe_core::action::{Ending, Record, Says};
+use wfe_core::blocks::TargetBlocks;
 use wfe_core::ending::{Conflict, Failure, Skip};
 use wfe_core::execution::Execution;
 use wfe_core::name::ExecutionId;
 use wfe_core::policy::Policy;
 use wfe_core::reason::BlockReason;
 use wfe_core::schedule::{Outcome, ScheduleStatus};
-use wfe_core::standing::Standing;
 use wfe_core::triage::State;
 use wfe_core::{Time, duration};
 use wfe_view::index::{CircuitNews, Key};
@@ -303,11 +303,11 @@ impl Story {
     }
 
     /// A decision has shown what blocks a target.
-    pub(super) fn stands(&mut self, key: &Key, name: &str, standing: &Standing, at: Time) {
+    pub(super) fn stands(&mut self, key: &Key, name: &str, blocks: &TargetBlocks, at: Time) {
         if !self.names.contains_key(key) {
             self.names.insert(key.clone(), name.to_owned());
         }
-        let by = standing.blocks.first().and_then(Skip::remediation).map(|it| shown(&it.execution, name));
+        let by = blocks.blocks.first().and_then(Skip::remediation).map(|it| shown(&it.execution, name));
         match (by, self.blocked.contains_key(key)) {
             (Some(by), false) => {
                 self.blocked.insert(key.clone(), Block { since: at, by, skipped: 0 });

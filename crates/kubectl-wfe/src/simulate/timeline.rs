@@ -76,7 +76,7 @@ impl Line {
         if self.others == 0 { self.subject.clone() } else { format!("{} +{}", self.subject, self.others) }
     }
 
-    /// Takes an equal line in that happened later, or at the same moment.
+    /// Folds in an equal line of the same or a later moment.
     fn fold(&mut self, later: Self) {
         self.times += later.times;
         (self.last_at, self.last_execution, self.why) = (later.last_at, later.last_execution, later.why);

@@ -54,8 +54,8 @@ impl Seen {
 /// Computes circuits from the ended executions, and gives the turns to probe them: decisions tell which schedules wait
 /// for one.
 pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
-    index.rule_circuits(policy);
-    index.settle_circuits(now);
+    index.set_circuit_policy(policy);
+    index.update_circuits(now);
     if index.circuits().open().next().is_none() && index.circuits().closed().next().is_none() {
         return;
     }
@@ -64,9 +64,9 @@ pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
         index.show_circuits(key);
         let Some(entry) = index.ready(key).filter(|entry| !entry.target.schedules.is_empty()) else { continue };
         let decision = decide(&entry.target, policy, now);
-        index.line_up(&decision, now);
+        index.queue_probes(&decision, now);
     }
-    index.settle_circuits(now);
+    index.update_circuits(now);
     for key in &keys {
         index.show_circuits(key);
     }

@@ -41,10 +41,10 @@ impl Seen {
         let Waiting::Limit(_) = waiting else { return Vec::new() };
         let limits = &self.installation.policy.limits;
         let wanted: Vec<_> = target.executions.values().map(|it| target.limits_of(it, limits)).collect();
-        let wanted = wanted.into_iter().fold(LimitSet::default(), LimitSet::with);
+        let wanted = wanted.into_iter().fold(LimitSet::default(), LimitSet::union);
         let mut holders: Vec<(Time, &Target)> = self
             .targets()
-            .filter(|other| other.holds_places(limits).meets(wanted))
+            .filter(|other| other.limits_in_use(limits).intersects(wanted))
             .map(|other| (since(other, self.now), other))
             .collect();
         holders.sort_by_key(|(since, other)| (*since, other.label().to_owned()));

@@ -23,7 +23,7 @@ use wfe_settings::policies::Half;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
 use wfe_view::partial::PartialObject;
-use wfe_view::source::{Pages, objects, place};
+use wfe_view::source::{Pages, namespace_of, objects};
 
 use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::lane::Lane;
@@ -171,7 +171,7 @@ impl Cluster {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        objects(&self.client, kind, place(kind, &self.execution_namespace, watch_namespace))
+        objects(&self.client, kind, namespace_of(kind, &self.execution_namespace, watch_namespace))
     }
 
     fn in_execution_namespace<K>(&self, kind: Kind) -> Api<K>

@@ -105,8 +105,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Adapts the places to the latency: up by one for as many answers as there are places; down faster, because others
-    /// wait then.
+    /// Adapts the number of places to the latency. It rises by one after as many quick answers as there are places. Each
+    /// slow answer lowers it by a tenth, because others wait then.
     fn adapt(&mut self, slowdown: f64) {
         if slowdown > SLOW {
             self.0 = (self.0 * FEWER).max(1.0);

@@ -112,7 +112,7 @@ impl Elector {
         loop {
             let fitness = self.fitness.borrow_and_update().clone();
             let again = match fitness {
-                Fitness::Fit => self.turn().await,
+                Fitness::Fit => self.renew_or_acquire().await,
                 // The CRD is read before the first list.
                 Fitness::Unknown => Instant::now() + self.timing.retry_period,
                 Fitness::Unfit(_) => {
@@ -134,7 +134,7 @@ impl Elector {
     }
 
     /// Reads the Lease and writes it when that is due. Returns the time of the next turn.
-    async fn turn(&mut self) -> Instant {
+    async fn renew_or_acquire(&mut self) -> Instant {
         let next = Instant::now() + self.jittered();
         if self.until.is_some_and(|until| Instant::now() >= until) {
             // The Lease is not taken again at once: the work in progress must notice the end of the term first.

@@ -21,7 +21,7 @@ use wfe_view::call::CallError;
 use super::Page;
 use crate::cluster::client::Cluster;
 use crate::cluster::watch::stream::{self, Source};
-use crate::events::{Announcement, ConfigVersion, Events};
+use crate::events::{ConfigVersion, Events, NewEvent};
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::process::telemetry::LogLevel;
@@ -220,7 +220,7 @@ impl Follower {
         // A changed label or annotation of the ConfigMap is worth no event.
         if let Some(document) = document.filter(|_| was_refused || !changes.is_empty() || !next.warnings.is_empty()) {
             let note = [vec![what], next.warnings.clone()].concat().join("; ");
-            told.announce(Announcement::config_applied(&id(document, place), format!("in force: {note}")));
+            told.announce(NewEvent::config_applied(&id(document, place), format!("in force: {note}")));
         }
     }
 
@@ -232,7 +232,7 @@ impl Follower {
         tracing::warn!(version = refused.version, in_force, "{place} is refused, nothing changes: {refused}");
         if let Some(document) = document {
             let note = format!("refused, version {in_force} stays in force: {refused}");
-            told.announce(Announcement::config_refused(&id(document, place), note));
+            told.announce(NewEvent::config_refused(&id(document, place), note));
         }
         self.page.refuse(refused);
     }

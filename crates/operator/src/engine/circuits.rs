@@ -11,7 +11,7 @@ use wfe_core::fingerprint::Fingerprint;
 use wfe_view::index::CircuitNews;
 
 use super::Engine;
-use crate::events::Announcement;
+use crate::events::NewEvent;
 
 /// How long after an announced opening the next opening of the same circuit is announced (section 13.5). A flaky
 /// registry opens and closes its circuit many times in a minute.
@@ -21,17 +21,17 @@ const MOST_TOLD: usize = 1_000;
 
 /// The announcements of circuits. A follower keeps them as well, so that a new leader announces nothing twice.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<Fingerprint, ToldOf>);
+pub(super) struct AnnouncedCircuits(BTreeMap<Fingerprint, AnnouncedCircuit>);
 
 #[derive(Clone, Copy, Debug)]
-struct ToldOf {
+struct AnnouncedCircuit {
     /// When the announced circuit opened.
     opened_at: Time,
     /// Whether no closing was announced since.
     is_open: bool,
 }
 
-impl Told {
+impl AnnouncedCircuits {
     /// Returns whether this is announced, and records it.
     fn takes(&mut self, news: &CircuitNews) -> bool {
         match news {
@@ -40,7 +40,7 @@ impl Told {
                 if last.is_some_and(|last| circuit.opened_at < last.opened_at + TOLD_AGAIN_AFTER) {
                     return false;
                 }
-                let told = ToldOf { opened_at: circuit.opened_at, is_open: true };
+                let told = AnnouncedCircuit { opened_at: circuit.opened_at, is_open: true };
                 self.0.insert(circuit.fingerprint.clone(), told);
                 if self.0.len() > MOST_TOLD {
                     let oldest = self.0.iter().min_by_key(|(_, told)| told.opened_at).map(|(it, _)| it.clone());
@@ -65,17 +65,17 @@ impl Engine {
     /// Applies the policy of circuits that is in force.
     pub(super) fn rule_circuits(&mut self) {
         let config = Arc::clone(&self.settings.config.borrow());
-        self.index.rule_circuits(&config.policy);
+        self.index.set_circuit_policy(&config.policy);
     }
 
     /// Folds the new events, and announces the changes of circuits. Their targets are marked.
-    pub(super) fn settle_circuits(&mut self) {
-        let news = self.index.settle_circuits(self.settings.clock.now());
+    pub(super) fn update_circuits(&mut self) {
+        let news = self.index.update_circuits(self.settings.clock.now());
         if self.leads {
             self.circuits.show(self.index.circuits());
         }
         for news in news {
-            let is_told = self.told_of_circuits.takes(&news);
+            let is_told = self.announced_circuits.takes(&news);
             if self.leads {
                 self.log_circuit(&news);
                 if is_told {
@@ -115,7 +115,7 @@ impl Engine {
                 CircuitNews::Closed(circuit) => (&circuit.fingerprint, circuit.opened_at),
                 CircuitNews::Probed { .. } => continue,
             };
-            if self.told_of_circuits.is_of(fingerprint, opened_at) {
+            if self.announced_circuits.is_of(fingerprint, opened_at) {
                 self.announce_circuit(&news);
             }
         }
@@ -126,8 +126,8 @@ impl Engine {
         let config = Arc::clone(&self.settings.config.borrow());
         let Some(object) = &config.object else { return };
         let announcement = match news {
-            CircuitNews::Opened(circuit) => Announcement::circuit_opened(object, circuit),
-            CircuitNews::Closed(circuit) => Announcement::circuit_closed(object, circuit),
+            CircuitNews::Opened(circuit) => NewEvent::circuit_opened(object, circuit),
+            CircuitNews::Closed(circuit) => NewEvent::circuit_closed(object, circuit),
             CircuitNews::Probed { .. } => return,
         };
         self.performer.announce(announcement);
@@ -165,7 +165,7 @@ mod tests {
             })
         };
         let (one, other) = ("Forbidden/cluster", "ImagePullBackOff/registry/r.example");
-        let mut told = Told::default();
+        let mut told = AnnouncedCircuits::default();
         for (news, expected) in [
             (opened(one, 0), true),
             (closed(one, 0), true),

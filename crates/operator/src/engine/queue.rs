@@ -119,7 +119,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     }
 
     /// Asks for a key as soon as possible.
-    pub fn mark(&mut self, key: K, asker: A) {
+    pub fn enqueue(&mut self, key: K, asker: A) {
         if self.busy.contains_key(&key) {
             self.again.insert(key, asker);
         } else if self.queued.insert(key.clone()) {
@@ -177,7 +177,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     fn take_expired(&mut self, expired: delay_queue::Expired<(K, A)>) {
         let (key, asker) = expired.into_inner();
         self.timer_of.remove(&key);
-        self.mark(key, asker);
+        self.enqueue(key, asker);
     }
 
     /// Records that a key is being worked on, and for whom; marks are kept until it is done. Returns the lane for all
@@ -201,7 +201,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
             self.lanes.remove(&asker);
         }
         if let Some(asker) = self.again.remove(key) {
-            self.mark(key.clone(), asker);
+            self.enqueue(key.clone(), asker);
         }
         self.share_out();
     }
@@ -295,9 +295,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn hands_out_a_key_once_however_often_it_is_marked() {
         let mut queue = queue();
-        queue.mark("a", ());
-        queue.mark("b", ());
-        queue.mark("a", ());
+        queue.enqueue("a", ());
+        queue.enqueue("b", ());
+        queue.enqueue("a", ());
         assert_eq!((queue.next().await, queue.next().await), ("a", "b"));
         assert_eq!(queue.next().now_or_never(), None);
     }
@@ -305,10 +305,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
         let mut queue = queue();
-        queue.mark("a", ());
+        queue.enqueue("a", ());
         let key = queue.next().await;
         queue.start(key, ());
-        queue.mark("a", ());
+        queue.enqueue("a", ());
         assert_eq!(queue.next().now_or_never(), None);
         queue.done(&"a");
         assert_eq!(queue.next().now_or_never(), Some("a"));
@@ -335,15 +335,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
         let mut queue = queue();
-        queue.mark("busy", ());
+        queue.enqueue("busy", ());
         let key = queue.next().await;
         queue.start(key, ());
-        queue.mark("ready", ());
+        queue.enqueue("ready", ());
         queue.mark_after("later", (), Duration::from_secs(1));
         queue.clear();
         advance(Duration::from_secs(2)).await;
         assert_eq!(queue.next().now_or_never(), None);
-        queue.mark("busy", ());
+        queue.enqueue("busy", ());
         assert_eq!(queue.next().now_or_never(), None);
         queue.done(&"busy");
         assert_eq!(queue.next().now_or_never(), Some("busy"));
@@ -359,7 +359,7 @@ mod tests {
         advance(Duration::from_secs(2)).await;
         let first = queue.next().await;
         queue.start(first, ());
-        (100..200).for_each(|key| queue.mark(key, ()));
+        (100..200).for_each(|key| queue.enqueue(key, ()));
         queue.done(&first);
         let mut rest = Vec::new();
         while let Some(key) = queue.next().now_or_never() {
@@ -385,11 +385,11 @@ mod tests {
     async fn those_who_ask_take_turns() {
         let mut queue = queue();
         for key in 0..1000 {
-            queue.mark(key, "storm");
+            queue.enqueue(key, "storm");
         }
-        queue.mark(1000, "calm");
-        queue.mark(1001, "calm");
-        queue.mark(1002, "late");
+        queue.enqueue(1000, "calm");
+        queue.enqueue(1001, "calm");
+        queue.enqueue(1002, "late");
         let mut order = Vec::new();
         for _ in 0..6 {
             order.push(queue.next().await);
@@ -401,13 +401,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_has_more_than_its_share_worked_on_at_once() {
         let mut queue = queue();
-        (0..100).for_each(|key| queue.mark(key, "storm"));
+        (0..100).for_each(|key| queue.enqueue(key, "storm"));
         for expected in 0..MOST {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, "storm");
         }
         assert_eq!(queue.next().now_or_never(), None, "its share is in use");
-        queue.mark(1_000, "calm");
+        queue.enqueue(1_000, "calm");
         assert_eq!(queue.next().now_or_never(), Some(1_000));
         queue.done(&0);
         assert_eq!(queue.next().now_or_never(), Some(MOST));
@@ -416,10 +416,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_alone_has_a_larger_share_than_who_asks_beside_others() {
         let (mut queue, mut under_way) = (queue(), VecDeque::new());
-        (0..100).for_each(|key| queue.mark(key, "storm"));
+        (0..100).for_each(|key| queue.enqueue(key, "storm"));
         begin(&mut queue, &mut under_way);
         assert_eq!(under_way.len(), 32);
-        queue.mark(1_000, "calm");
+        queue.enqueue(1_000, "calm");
         assert_eq!(queue.next().now_or_never(), Some(1_000));
         queue.start(1_000, "calm");
         queue.done(&1_000);
@@ -440,7 +440,7 @@ mod tests {
         let mut queue = Queue::new(limit.clone());
         queue.start(1_000_000, "calm");
         queue.done(&1_000_000);
-        (0..10_000).for_each(|key| queue.mark(key, "storm"));
+        (0..10_000).for_each(|key| queue.enqueue(key, "storm"));
         let mut under_way = VecDeque::new();
         begin(&mut queue, &mut under_way);
         assert_eq!(under_way.len(), 4);
@@ -480,7 +480,7 @@ mod tests {
         let mut queue = Queue::new(slow());
         queue.start(1_000, "calm");
         queue.done(&1_000);
-        (0..100).for_each(|key| queue.mark(key, "storm"));
+        (0..100).for_each(|key| queue.enqueue(key, "storm"));
         let mut hang = Vec::new();
         for expected in 0..MOST {
             assert_eq!(queue.next().now_or_never(), Some(expected));
@@ -507,16 +507,16 @@ mod tests {
     async fn who_asks_for_few_goes_before_who_asks_for_many() {
         let mut queue = queue();
         for key in 0..10 {
-            queue.mark(key, "storm");
-            queue.mark(100 + key, "other storm");
+            queue.enqueue(key, "storm");
+            queue.enqueue(100 + key, "other storm");
         }
         for expected in [0, 100, 1, 101, 2, 102, 3, 103] {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
         }
         assert_eq!(queue.next().now_or_never(), None, "each storm has its share");
-        queue.mark(99, "calm");
-        queue.mark(98, "calm");
+        queue.enqueue(99, "calm");
+        queue.enqueue(98, "calm");
         for expected in [99, 98] {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, "calm");
@@ -542,7 +542,7 @@ mod tests {
         queue.start("another", "calm");
         queue.done(&"another");
         queue.start("first", "storm");
-        queue.mark("first", "storm");
+        queue.enqueue("first", "storm");
         queue.mark_after("timed", "storm", Duration::from_secs(1));
         queue.mark_after("other", "calm", Duration::from_secs(2));
         advance(Duration::from_secs(3)).await;

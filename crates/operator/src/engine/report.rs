@@ -69,7 +69,7 @@ impl Engine {
         }
         for learned in report.learned {
             match learned {
-                Learned::Told(about) => self.untold.forget(key, &about),
+                Learned::Told(about) => self.unconfirmed.forget(key, &about),
                 Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
                 Learned::Refused { execution, attempt, refusal } => {
                     self.index.refuse(key, &execution, attempt, refusal);
@@ -88,14 +88,14 @@ impl Engine {
                 Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
                 Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),
                 Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),
-                Learned::ReplayTold(run) => self.index.replay_told(key, &run),
-                Learned::CancelTold(run) => self.index.cancel_told(key, &run),
+                Learned::ReplayAnnounced(run) => self.index.replay_told(key, &run),
+                Learned::CancelAnnounced(run) => self.index.cancel_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
                 Learned::NothingStored => {}
             }
         }
-        for telling in report.errors.iter_mut().filter_map(PerformError::take_untold) {
-            if !self.untold.keep(key, telling) {
+        for announcement in report.errors.iter_mut().filter_map(PerformError::take_unconfirmed) {
+            if !self.unconfirmed.keep(key, announcement) {
                 self.metrics.event_lost();
             }
         }

@@ -7,7 +7,7 @@ use wfe_view::index::{Delivery, Kind};
 
 use super::{Engine, EngineError};
 use crate::cluster::crds::Fitness;
-use crate::events::Announcement;
+use crate::events::NewEvent;
 
 impl Engine {
     /// Takes in a delivery of a watch.
@@ -66,7 +66,7 @@ impl Engine {
     pub(super) fn tell_of_ends(&mut self) {
         if self.leads && self.index.is_synced() {
             for (execution, end) in self.ends.take(self.settings.clock.now()) {
-                self.performer.announce(Announcement::end_shown(&execution, end));
+                self.performer.announce(NewEvent::end_shown(&execution, end));
             }
         }
     }
@@ -79,7 +79,7 @@ impl Engine {
         let why = self.health.failure(Kind::Schedule).or_else(silent);
         self.index.hear_schedules(why.is_none());
         self.health.unscheduled(why);
-        self.mark_dirty();
+        self.enqueue_changed();
     }
 
     /// Returns the watch that has been silent for so long that its view is not trusted any more, if one has.

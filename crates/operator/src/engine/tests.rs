@@ -154,7 +154,7 @@ async fn a_schedule_whose_write_is_refused_shows_no_trouble_on_executions() {
     let failed = || PerformError::Call {
         what: "write".to_owned(),
         source: CallError::TimedOut(Duration::from_secs(1)),
-        untold: None,
+        unconfirmed: None,
     };
     let shown = |engine: &Engine| engine.index.entry(&key).unwrap().target.memory.trouble.is_some();
     engine.take_report(&key, Report { of_schedules: vec![failed()], ..Report::default() });

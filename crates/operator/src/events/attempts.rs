@@ -8,7 +8,7 @@ use wfe_core::ending::Tried;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::reason::FailureReason;
 
-use super::Announcement;
+use super::NewEvent;
 use crate::status::delay_text;
 
 /// An attempt that has failed.
@@ -26,7 +26,7 @@ pub struct FailedAttempt {
     pub error: Box<str>,
 }
 
-impl Announcement {
+impl NewEvent {
     /// One attempt of it failed.
     #[must_use]
     pub fn attempt_failed(execution: &ExecutionId, failed: &FailedAttempt) -> Self {
@@ -115,29 +115,29 @@ mod tests {
     #[test]
     fn each_attempt_has_events_of_its_own() {
         let run = |attempt| failed(attempt).run.unwrap();
-        let created = |attempt| Announcement::pipeline_run_created(&execution(), &run(attempt), Some((attempt, 3)));
+        let created = |attempt| NewEvent::pipeline_run_created(&execution(), &run(attempt), Some((attempt, 3)));
         let at = Time::UNIX_EPOCH;
         let tried = Tried { attempt: 3, of: 3, end: None, stop: Stop::Exhausted };
         for (announcement, name, note) in [
             (created(1), "pipelineruncreated", "runs the workflow, attempt 1 of 3"),
             (created(2), "pipelineruncreated.2", "runs the workflow, attempt 2 of 3"),
             (
-                Announcement::attempt_failed(&execution(), &failed(2)),
+                NewEvent::attempt_failed(&execution(), &failed(2)),
                 "attemptfailed.2",
                 "attempt 2 of 3 failed, Unknown: 503",
             ),
             (
-                Announcement::step_retry(&execution(), &failed(2), Duration::from_millis(1500), at),
+                NewEvent::step_retry(&execution(), &failed(2), Duration::from_millis(1500), at),
                 "stepretry.2",
                 "attempt 2 of 3 is followed by another after 1.5s, at 1970-01-01T00:00:00Z; it failed, Unknown: 503",
             ),
             (
-                Announcement::step_retry_exhausted(&execution(), &tried),
+                NewEvent::step_retry_exhausted(&execution(), &tried),
                 "stepretryexhausted.3",
                 "attempt 3 of 3 failed, and it was the last",
             ),
             (
-                Announcement::step_failed_terminal(&execution(), &tried),
+                NewEvent::step_failed_terminal(&execution(), &tried),
                 "stepfailedterminal.3",
                 "not tried again on attempt 3 of 3, Exhausted: it was the last attempt",
             ),
@@ -152,16 +152,16 @@ mod tests {
     fn the_events_of_one_write_are_in_order() {
         let tried = Tried { attempt: 3, of: 3, end: None, stop: Stop::Exhausted };
         let all = [
-            Announcement::attempt_failed(&execution(), &failed(3)),
-            Announcement::step_retry_exhausted(&execution(), &tried),
-            Announcement::step_failed_terminal(&execution(), &tried),
-            Announcement::failed(&execution(), &failure(&tried)),
+            NewEvent::attempt_failed(&execution(), &failed(3)),
+            NewEvent::step_retry_exhausted(&execution(), &tried),
+            NewEvent::step_failed_terminal(&execution(), &tried),
+            NewEvent::failed(&execution(), &failure(&tried)),
         ];
         assert!(all.iter().map(|it| rendered(it).event_time.unwrap().0).is_sorted_by(|a, b| a < b));
         let (delay, at) = (Duration::from_secs(1), Time::UNIX_EPOCH);
         let retried = [
-            Announcement::attempt_failed(&execution(), &failed(1)),
-            Announcement::step_retry(&execution(), &failed(1), delay, at),
+            NewEvent::attempt_failed(&execution(), &failed(1)),
+            NewEvent::step_retry(&execution(), &failed(1), delay, at),
         ];
         assert!(retried.iter().map(|it| rendered(it).event_time.unwrap().0).is_sorted_by(|a, b| a < b));
         let event = rendered(&retried[0]);

@@ -5,9 +5,9 @@ use wfe_core::circuit::{ClosedCircuit, OpenCircuit};
 use wfe_core::fingerprint::Fingerprint;
 use wfe_settings::config::ConfigObject;
 
-use super::{About, Announcement};
+use super::{About, NewEvent};
 
-impl Announcement {
+impl NewEvent {
     /// A failure is shared by many targets.
     #[must_use]
     pub fn circuit_opened(config: &ConfigObject, circuit: &OpenCircuit) -> Self {
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn an_opening_and_its_closing_have_one_name_each() {
-        let name = |key, second| Announcement::circuit_opened(&config(), &opened(key, second)).name();
+        let name = |key, second| NewEvent::circuit_opened(&config(), &opened(key, second)).name();
         assert_eq!(name(PULL, 7), name(PULL, 7));
         assert!(name(PULL, 7) != name(PULL, 8) && name(PULL, 7) != name("Forbidden/cluster", 7));
-        let event = rendered(&Announcement::circuit_opened(&config(), &opened(PULL, 7)));
+        let event = rendered(&NewEvent::circuit_opened(&config(), &opened(PULL, 7)));
         assert_eq!((event.type_.as_deref(), event.reason.as_deref()), (Some("Warning"), Some("CircuitOpened")));
         let regarding = event.regarding.unwrap();
         assert_eq!((regarding.kind.as_deref(), regarding.name.as_deref()), (Some("ConfigMap"), Some("config")));
@@ -90,11 +90,11 @@ mod tests {
         assert!(note.starts_with("5 targets failed with ImagePullBackOff/registry/r.example within"), "{note}");
         assert!(note.contains("the schedules that failed with it wait, but for one probe at a time"), "{note}");
         let holds_later = OpenCircuit { holds_from: at(607), ..opened(PULL, 7) };
-        let note = rendered(&Announcement::circuit_opened(&config(), &holds_later)).note.unwrap();
+        let note = rendered(&NewEvent::circuit_opened(&config(), &holds_later)).note.unwrap();
         assert!(note.contains("it holds nobody before 00:10:07Z; kubectl wfe circuits"), "{note}");
         let fingerprint = Fingerprint::parse(PULL).unwrap();
         let closed = ClosedCircuit { fingerprint, opened_at: at(7), closed_at: at(70), why: Closing::Quiet };
-        let event = rendered(&Announcement::circuit_closed(&config(), &closed));
+        let event = rendered(&NewEvent::circuit_closed(&config(), &closed));
         assert_eq!((event.type_.as_deref(), event.reason.as_deref()), (Some("Normal"), Some("CircuitClosed")));
         let note = event.note.unwrap();
         assert!(note.contains("ImagePullBackOff/registry/r.example, open since 1970-01-01T00:00:07Z"), "{note}");
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_longest_fingerprint_fits_into_a_note_with_all_that_is_said_of_it() {
         let fingerprint = "ConfigurationError/workflow/".to_owned() + &"x".repeat(320 - 28);
-        let note = rendered(&Announcement::circuit_opened(&config(), &opened(&fingerprint, 7))).note.unwrap();
+        let note = rendered(&NewEvent::circuit_opened(&config(), &opened(&fingerprint, 7))).note.unwrap();
         assert!(note.ends_with("kubectl wfe circuits shows when it is probed"), "{note}");
     }
 }

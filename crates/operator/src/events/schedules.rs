@@ -6,9 +6,9 @@ use wfe_core::schedule::{HeldBy, Missed};
 use wfe_core::triage::builtin::advice_on_refusal;
 use wfe_core::triage::{State, Triage};
 
-use super::{About, Announcement};
+use super::{About, NewEvent};
 
-impl Announcement {
+impl NewEvent {
     /// Slots passed without a run.
     #[must_use]
     pub fn slots_missed(schedule: &ScheduleId, missed: Missed) -> Self {
@@ -124,22 +124,22 @@ mod tests {
     fn an_event_of_a_schedule_has_one_name_for_one_transition() {
         let id = ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("u-1") };
         let slot = Time::from_timestamp(1_800_000_000, 0).unwrap();
-        let event = |announcement: &Announcement| {
+        let event = |announcement: &NewEvent| {
             let event = rendered(announcement);
             (event.metadata.name.unwrap(), event.type_.unwrap(), event.note.unwrap())
         };
-        let (name, kind, note) = event(&Announcement::slots_missed(&id, Missed { slot, count: 6 }));
+        let (name, kind, note) = event(&NewEvent::slots_missed(&id, Missed { slot, count: 6 }));
         assert_eq!((&*name, &*kind), ("nightly.u-1.1800000000.slotsmissed", "Warning"));
         assert_eq!(note, "6 slots passed without a run, the latest at 2027-01-15T08:00:00Z");
-        let (name, kind, note) = event(&Announcement::held(&id, "77", HeldBy::PreviousExecutionFailed, "clear it"));
+        let (name, kind, note) = event(&NewEvent::held(&id, "77", HeldBy::PreviousExecutionFailed, "clear it"));
         assert_eq!((&*name, &*kind, &*note), ("nightly.u-1.77.held", "Warning", "PreviousExecutionFailed: clear it"));
-        let (_, kind, _) = event(&Announcement::held(&id, "78", HeldBy::Suspended, "spec.suspend is true"));
+        let (_, kind, _) = event(&NewEvent::held(&id, "78", HeldBy::Suspended, "spec.suspend is true"));
         assert_eq!(kind, "Normal");
-        assert_eq!(event(&Announcement::released(&id, "79", HeldBy::Suspended)).0, "nightly.u-1.79.released");
-        assert_eq!(event(&Announcement::hint_ignored(&id, 3, "late")).0, "nightly.u-1.3.hintignored");
-        let (name, kind, _) = event(&Announcement::invalid_spec(&id, "80", "spec.cron: odd"));
+        assert_eq!(event(&NewEvent::released(&id, "79", HeldBy::Suspended)).0, "nightly.u-1.79.released");
+        assert_eq!(event(&NewEvent::hint_ignored(&id, 3, "late")).0, "nightly.u-1.3.hintignored");
+        let (name, kind, _) = event(&NewEvent::invalid_spec(&id, "80", "spec.cron: odd"));
         assert_eq!((&*name, &*kind), ("nightly.u-1.80.invalidspec", "Warning"));
-        let regarding = rendered(&Announcement::child_refused(&id, slot, "no")).regarding.unwrap();
+        let regarding = rendered(&NewEvent::child_refused(&id, slot, "no")).regarding.unwrap();
         assert_eq!(regarding.kind.as_deref(), Some("WorkflowSchedule"));
     }
 }

@@ -12,7 +12,7 @@ use wfe_core::backoff::Backoff;
 use wfe_view::call::CallError;
 use wfe_view::index::EndShown;
 
-use super::Announcement;
+use super::NewEvent;
 use crate::clock::Clock;
 use crate::cluster::client::Cluster;
 use crate::metrics::Metrics;
@@ -33,13 +33,13 @@ const RETRY: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::f
 /// The entrance for events. Cheap to clone; never waits.
 #[derive(Clone)]
 pub struct Events {
-    sender: mpsc::Sender<Announcement>,
+    sender: mpsc::Sender<NewEvent>,
     metrics: Metrics,
 }
 
 impl Events {
     /// Adds an event. If too many wait already, it is dropped and counted.
-    pub fn announce(&self, announcement: Announcement) {
+    pub fn announce(&self, announcement: NewEvent) {
         if self.sender.try_send(announcement).is_err() {
             self.metrics.event_lost();
         }
@@ -48,7 +48,7 @@ impl Events {
 
 /// Writes the added events, until all senders are gone.
 pub struct EventWriter {
-    receiver: mpsc::Receiver<Announcement>,
+    receiver: mpsc::Receiver<NewEvent>,
     cluster: Cluster,
     metrics: Metrics,
     instance: Arc<str>,
@@ -162,7 +162,7 @@ mod tests {
         let execution = ExecutionId { namespace: "ops".into(), name: "fix".into(), uid: Uid::new("u") };
         let (reason, message) = ("Reason".into(), "message".into());
         let end = EndShown { at: DateTime::UNIX_EPOCH, phase, reason, message, ran_for: Some(Duration::from_secs(3)) };
-        events.announce(Announcement::end_shown(&execution, end));
+        events.announce(NewEvent::end_shown(&execution, end));
         drop(events);
         writer.run().await;
         String::from_utf8(metrics.render().unwrap()).unwrap()

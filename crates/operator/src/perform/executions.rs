@@ -12,8 +12,8 @@ use wfe_core::verdict::Fact;
 use wfe_tekton::Redaction;
 use wfe_view::index::{Kind, Written};
 
+use super::announcement::{AnnouncedWrite, Announcement};
 use super::quoted::Quoted;
-use super::telling::{Telling, Told};
 use super::{
     Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, changed_or_call,
     deleted, if_unchanged, split,
@@ -32,16 +32,16 @@ impl Performer {
         let namespace = self.cluster.execution_namespace();
         // That a target is free is announced only if it was held.
         let is_news = says != Says::Freed || status::is_locked(&kept);
-        let status = status::says(target, &subject, &says, kept, namespace, common.now);
+        let status = status::render(target, &subject, &says, kept, namespace, common.now);
         let status = match &was {
             Some(was) => status::renewed(was, status),
             None => status,
         };
         let (patch, redaction) = (patch(&execution, &version, &subject, &status), subject.redaction.clone());
         let written = if is_news {
-            let told = Told::Said(Box::new(says), Box::new(subject));
-            let telling = Telling::new(target, &execution, &version, told);
-            self.write_and_tell(&execution, &version, patch, redaction.as_deref(), telling).await
+            let told = AnnouncedWrite::Said(Box::new(says), Box::new(subject));
+            let announcement = Announcement::new(target, &execution, &version, told);
+            self.write_and_tell(&execution, &version, patch, redaction.as_deref(), announcement).await
         } else {
             self.write_status(&execution, &version, patch, redaction.as_deref()).await
         };
@@ -56,12 +56,12 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
     ) -> Result<Vec<Learned>> {
-        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed);
+        let announcement = Announcement::new(common.target.as_ref(), execution, version, AnnouncedWrite::Removed);
         let params = if_unchanged(&execution.uid, version);
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
             Ok(answer) => {
-                self.tell(&telling);
+                self.tell(&announcement);
                 let ExecutionId { namespace, name, uid } = execution.clone();
                 let object = Written { kind: Kind::Execution, namespace, name, uid };
                 Ok(deleted(object, answer.left().map(|left| left.object).as_ref()))
@@ -69,7 +69,7 @@ impl Performer {
             Err(error) => {
                 let error = self.unquoted(error, Quoted::Execution(execution)).await;
                 let error = changed_or_call(error, format!("WorkflowExecution {execution}"), "delete");
-                Err(error.with_untold(telling))
+                Err(error.with_unconfirmed(announcement))
             }
         }
     }
@@ -106,9 +106,10 @@ impl Performer {
         let target = common.target.as_ref();
         let status = status::skipped(target, subject, skip, common.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
-        let telling = Telling::new(target, execution, version, Told::Skipped(Arc::clone(skip), message));
+        let announcement =
+            Announcement::new(target, execution, version, AnnouncedWrite::Skipped(Arc::clone(skip), message));
         let (patch, redaction) = (patch(execution, version, subject, &status), subject.redaction.as_deref());
-        self.write_and_tell(execution, version, patch, redaction, telling).await
+        self.write_and_tell(execution, version, patch, redaction, announcement).await
     }
 
     /// Writes a status, and announces the write. If its outcome is unknown, the pending announcement is returned with
@@ -119,18 +120,18 @@ impl Performer {
         version: &Version,
         patch: Value,
         redaction: Option<&Redaction>,
-        telling: Telling,
+        announcement: Announcement,
     ) -> Result<Vec<Learned>> {
-        let is_announced = telling.is_announced();
+        let is_announced = announcement.is_announced();
         match self.write_status(execution, version, patch, redaction).await {
             Ok(mut learned) => {
-                self.tell(&telling);
+                self.tell(&announcement);
                 if is_announced {
                     learned.push(Learned::Told(execution.uid.clone()));
                 }
                 Ok(learned)
             }
-            Err(error) if is_announced => Err(error.with_untold(telling)),
+            Err(error) if is_announced => Err(error.with_unconfirmed(announcement)),
             Err(error) => Err(error),
         }
     }

@@ -71,7 +71,15 @@ pub(super) fn without_values(says: &Says, redaction: &Redaction) -> Says {
         Says::Retry { end, .. } => redact(&mut end.message),
         Says::Ended { ending: Ending::Failed(failure), .. } => status::redact(failure, redaction),
         Says::Cleared { clearance, .. } => redact(&mut clearance.reason),
-        _ => {}
+        Says::Ended { ending: Ending::Completed(_), .. }
+        | Says::Running { .. }
+        | Says::GaveUp { .. }
+        | Says::HeldBack { .. }
+        | Says::Progress { .. }
+        | Says::Waiting { .. }
+        | Says::Freed
+        | Says::Blocked(_)
+        | Says::Unguarded { .. } => {}
     }
     says
 }
@@ -99,7 +107,8 @@ mod tests {
         json!({"metadata": {"namespace": "ops", "name": "a", "uid": "u-1"}, "spec": spec})
     }
 
-    /// What is shown of a refusal, and how many requests that took, where the API server answers them so.
+    /// Returns the text shown for a refused write and the number of requests this took, if the API server gives them
+    /// this answer.
     async fn shown(code: u16, quoted: Quoted<'_>, answer: Answer) -> (String, usize) {
         let (performer, asked) = performer(move |_| answer.clone());
         let error = performer.unquoted(refused(code, SAID), quoted).await;

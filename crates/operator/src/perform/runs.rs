@@ -14,12 +14,12 @@ use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::partial::PartialObject;
 
+use super::announcement::{AnnouncedWrite, Announcement};
 use super::objects::is;
 use super::quoted::Quoted;
-use super::telling::{Telling, Told};
 use super::{
     Common, Creation, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object,
-    if_unchanged, marks, refusal,
+    if_unchanged, refusal, required_labels,
 };
 use crate::verb::Verb;
 
@@ -56,14 +56,14 @@ impl Performer {
         let params =
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
         // A create does not depend on a version of the execution.
-        let told = Told::Created(name.as_str().into());
-        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
+        let told = AnnouncedWrite::Created(name.as_str().into());
+        let announcement = Announcement::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
         let sent = PartialObject::from(rendered);
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {
             Ok(PartialObject { object: created, .. }) => {
-                self.tell(&telling);
-                let mut learned = match marks::missing(&sent.object, &created) {
+                self.tell(&announcement);
+                let mut learned = match required_labels::missing(&sent.object, &created) {
                     Some(mark) => self.refuse_unmarked(creation, &created, &mark).await,
                     None => expect_object(Kind::Run, &created),
                 };
@@ -76,7 +76,7 @@ impl Performer {
             Err(error) => {
                 let Some(reason) = refusal::judge(&error) else {
                     let error = self.unquoted(error, Quoted::Known(&redaction)).await;
-                    return Err(call(format!("create PipelineRun {name}"), error).with_untold(telling));
+                    return Err(call(format!("create PipelineRun {name}"), error).with_unconfirmed(announcement));
                 };
                 let message = refusal::message("PipelineRun", &error);
                 let told = redaction.apply(&message);

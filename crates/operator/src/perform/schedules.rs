@@ -12,11 +12,11 @@ use wfe_core::schedule::{Held, Outcome, PlannedBy, Ready, RefusedChild, Schedule
 use wfe_tekton::rfc3339;
 use wfe_view::index::Kind;
 
+use super::announcement::{Announcement, OfSchedule};
 use super::children::{Made, is_child_of, made_for};
 use super::quoted::Quoted;
-use super::telling::{OfSchedule, Telling};
 use super::{Learned, PerformError, Performer, Result, call, changed_or_call, expect_object};
-use crate::events::Announcement;
+use crate::events::NewEvent;
 use crate::status;
 use crate::verb::Verb;
 
@@ -88,7 +88,7 @@ impl Performer {
         let mut sent = json!(status::schedule(schedule, shown, status, now));
         let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
         let schedules = self.schedules(schedule);
-        let telling = OfSchedule::new(record.clone(), shown.clone());
+        let announcement = OfSchedule::new(record.clone(), shown.clone());
         let write = async |sent: &Value| {
             let patch = Patch::Merge(json!({
                 "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},
@@ -106,7 +106,7 @@ impl Performer {
         }
         match written {
             Ok(written) => {
-                self.tell_of_schedule(&telling);
+                self.tell_of_schedule(&announcement);
                 let what = format!("WorkflowSchedule {schedule}");
                 let mut learned = self.take_stored(Kind::Schedule, &what, version, &sent, &written).await?;
                 learned.push(Learned::Told(schedule.uid.clone()));
@@ -115,7 +115,7 @@ impl Performer {
             Err(error) => {
                 let error = self.unquoted(error, Quoted::Schedule(schedule)).await;
                 let error = changed_or_call(error, format!("WorkflowSchedule {schedule}"), "write the status of");
-                Err(error.with_untold(Telling::Schedule(telling)))
+                Err(error.with_unconfirmed(Announcement::Schedule(announcement)))
             }
         }
     }
@@ -153,7 +153,7 @@ impl Performer {
             tracing::info!(%schedule, wfe = name, outcome = outcome_shown, failures, "run recorded");
             if outcome == Outcome::Refused {
                 let message = run.message.as_deref().unwrap_or_default();
-                self.events.announce(Announcement::child_refused(schedule, run.slot, message));
+                self.events.announce(NewEvent::child_refused(schedule, run.slot, message));
             }
         }
         if let Some(why) = suppressed {
@@ -164,23 +164,23 @@ impl Performer {
             let used = shown.last_run.as_ref().map(|run| run.slot).max(shown.planned_from);
             metrics.missed(missed.beyond(shown.last_missed, used));
             tracing::warn!(%schedule, count = missed.count, slot = %missed.slot, "slots missed");
-            self.events.announce(Announcement::slots_missed(schedule, missed));
+            self.events.announce(NewEvent::slots_missed(schedule, missed));
         }
         if let Ready::InvalidSpec(why) = &wanted.ready
             && wanted.ready != shown.ready
         {
             tracing::warn!(%schedule, "its spec cannot be used: {why}");
-            self.events.announce(Announcement::invalid_spec(schedule, version.as_str(), why));
+            self.events.announce(NewEvent::invalid_spec(schedule, version.as_str(), why));
         }
         self.tell_of_triage(schedule, shown, wanted);
         match (shown.held.by(), &wanted.held) {
             (was, Held::By { reason, message }) if was != Some(*reason) => {
                 tracing::info!(%schedule, reason = reason.as_str(), "held: {message}");
-                self.events.announce(Announcement::held(schedule, version.as_str(), *reason, message));
+                self.events.announce(NewEvent::held(schedule, version.as_str(), *reason, message));
             }
             (Some(was), Held::Never | Held::Released) => {
                 tracing::info!(%schedule, reason = was.as_str(), "not held any more");
-                self.events.announce(Announcement::released(schedule, version.as_str(), was));
+                self.events.announce(NewEvent::released(schedule, version.as_str(), was));
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, TriageStep, Write};
+use wfe_core::action::{Action, Announce, AttemptFacts, Change, Mark, Record, TriageStep, Write};
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
@@ -86,7 +86,7 @@ pub enum Task {
     /// Does a step of the triage of a schedule.
     Triage(Box<TriageStep>),
     /// Announces something, for this attempt of the execution if it is a later one.
-    Tell(Tell, Option<u32>),
+    Tell(Announce, Option<u32>),
 }
 
 /// A run that is to be created.
@@ -197,10 +197,10 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
         Action::Triage(step) => Task::Triage(Box::new(step)),
         Action::Tell(tell) => {
             let of = match &tell {
-                Tell::Replay { execution, .. } | Tell::CancelUnanswered { execution, .. } => {
+                Announce::Replay { execution, .. } | Announce::CancelUnanswered { execution, .. } => {
                     entry.target.executions.get(&execution.uid)
                 }
-                Tell::DrainSlow { .. } | Tell::HintIgnored { .. } => None,
+                Announce::DrainSlow { .. } | Announce::HintIgnored { .. } => None,
             };
             let attempt = of.and_then(|of| of.retry.as_ref()).map(|retry| retry.current());
             Task::Tell(tell, attempt.filter(|attempt| *attempt > 1))

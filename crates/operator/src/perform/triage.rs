@@ -1,8 +1,8 @@
 //! The steps of a triage other than status writes: reading its evidence, creating an analyst, and reading its answer
 //! (section 13.3).
 
+mod announcement;
 mod evidence;
-mod telling;
 mod verdict;
 
 use serde_json::{Map, Value, json};

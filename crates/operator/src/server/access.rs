@@ -131,7 +131,8 @@ impl Access {
 /// Remembers a verdict; older ones are dropped beyond the limit.
 fn remember(known: &mut HashMap<Box<str>, (Instant, Verdict)>, token: &str, verdict: Verdict) {
     known.retain(|_, (since, _)| since.elapsed() < BELIEVED_FOR);
-    // Invented tokens are dropped first: they must not cause new checks of a known reader.
+    // Tokens without permission are dropped first, so that a flood of them does not force a new check of a valid
+    // reader.
     while known.len() >= KNOWN {
         let oldest = known.iter().min_by_key(|(_, (since, verdict))| (*verdict == Verdict::May, *since));
         let Some(oldest) = oldest.map(|(token, _)| token.clone()) else { break };

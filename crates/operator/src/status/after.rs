@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ClearanceStatus, WorkflowExecutionStatus, conditions, limits};
 use wfe_core::Time;
+use wfe_core::blocks::Blocked;
 use wfe_core::execution::Clearance;
-use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_tekton::api_time;
 use wfe_view::observe::is_of_one_that_goes_on;

@@ -15,7 +15,7 @@ use wfe_core::waiting::Waiting;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-use super::{Subject, amended, common, condition, held, started_condition};
+use super::{Subject, amended, base_status, condition, held, started_condition};
 
 /// Returns the attempts when the current one has been committed to its run.
 pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus> {
@@ -131,7 +131,7 @@ pub(super) fn retried(
         end.message
     );
     conditions.push(retrying(subject, now, "True", conditions::BACKOFF, &message));
-    WorkflowExecutionStatus { attempts, conditions, ..common(target, subject) }
+    WorkflowExecutionStatus { attempts, conditions, ..base_status(target, subject) }
 }
 
 /// The text before what delays the next attempt.

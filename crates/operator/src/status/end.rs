@@ -6,15 +6,15 @@ use wfe_api::{
     SkipReason, WorkflowExecutionStatus, conditions, limits,
 };
 use wfe_core::action::Ending;
+use wfe_core::blocks::Blocked;
 use wfe_core::ending::{Conflict, Failure, Skip, undeclared};
 use wfe_core::retry::Stop;
-use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_tekton::{Redaction, api_time};
 
 use super::{
-    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, short,
+    Subject, attempts, base_status, blocked_condition, condition, counter, keep_unguarded, run_status, short,
     started_condition,
 };
 
@@ -49,7 +49,7 @@ pub(super) fn ended(
                 conditions::COMPLETED,
                 &completed(subject),
             )],
-            ..common(target, subject)
+            ..base_status(target, subject)
         },
         Ending::Failed(failure) => failed(target, subject, failure),
     };
@@ -133,7 +133,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             failure.shown_reason(),
             &message,
         )],
-        ..common(target, subject)
+        ..base_status(target, subject)
     }
 }
 
@@ -179,7 +179,7 @@ pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now:
                 cooldown_remaining: skip.remaining(now).map(duration::format),
             }),
         }),
-        ..common(target, subject)
+        ..base_status(target, subject)
     };
     short::add_to_skip(keep_unguarded(subject, status, None))
 }

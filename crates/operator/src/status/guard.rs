@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{Phase, WorkflowExecutionStatus, conditions};
 use wfe_core::Time;
-use wfe_core::guard::{Unguarded, WordKind};
+use wfe_core::guard::{Directive, Unguarded};
 
 use super::{Subject, amended, condition};
 
@@ -11,11 +11,11 @@ use super::{Subject, amended, condition};
 pub(super) fn unguarded(
     subject: &Subject,
     kept: Vec<Condition>,
-    kind: WordKind,
+    kind: Directive,
     counts: bool,
     now: Time,
 ) -> WorkflowExecutionStatus {
-    let phase = (kind == WordKind::Cancellation && !subject.is_running).then_some(Phase::Pending);
+    let phase = (kind == Directive::Cancellation && !subject.is_running).then_some(Phase::Pending);
     WorkflowExecutionStatus {
         phase,
         observed_generation: Some(subject.generation),
@@ -39,21 +39,21 @@ pub(super) fn keep_unguarded(
         Some(now) => (true, now),
         None => (counts, since),
     };
-    status.conditions.push(unguarded_condition(subject, WordKind::Cancellation, counts, since));
+    status.conditions.push(unguarded_condition(subject, Directive::Cancellation, counts, since));
     status
 }
 
 /// Records that a clearance counts, if these conditions state that it does not.
 pub(super) fn count_clearance(subject: &Subject, mut kept: Vec<Condition>, now: Time) -> Vec<Condition> {
-    let ignored = WordKind::Clearance.reason(false);
+    let ignored = Directive::Clearance.reason(false);
     let is_it = |condition: &&mut Condition| condition.type_ == conditions::UNGUARDED && condition.reason == ignored;
     if let Some(condition) = kept.iter_mut().find(is_it) {
-        *condition = unguarded_condition(subject, WordKind::Clearance, true, now);
+        *condition = unguarded_condition(subject, Directive::Clearance, true, now);
     }
     kept
 }
 
-fn unguarded_condition(subject: &Subject, kind: WordKind, counts: bool, at: Time) -> Condition {
+fn unguarded_condition(subject: &Subject, kind: Directive, counts: bool, at: Time) -> Condition {
     let status = if counts { "False" } else { "True" };
     condition(subject, at, conditions::UNGUARDED, status, kind.reason(counts), kind.message(counts))
 }
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn one_condition_says_what_can_act_now() {
-        let fresh = unguarded(&Subject::default(), Vec::new(), WordKind::Cancellation, false, at(5));
+        let fresh = unguarded(&Subject::default(), Vec::new(), Directive::Cancellation, false, at(5));
         assert_eq!((fresh.phase, fresh.conditions.len()), (Some(Phase::Pending), 1));
         let running = Subject { is_running: true, ..Subject::default() };
-        assert_eq!(unguarded(&running, Vec::new(), WordKind::Cancellation, false, at(5)).phase, None);
-        let ended = unguarded(&Subject::default(), fresh.conditions, WordKind::Clearance, false, at(9));
+        assert_eq!(unguarded(&running, Vec::new(), Directive::Cancellation, false, at(5)).phase, None);
+        let ended = unguarded(&Subject::default(), fresh.conditions, Directive::Clearance, false, at(9));
         let shown = |it: &Condition| (it.status.clone(), it.reason.clone());
         let of = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
         assert_eq!(
@@ -94,7 +94,7 @@ mod tests {
         };
         let held = condition(&said(false), at(7), conditions::TARGET_LOCKED, "True", conditions::HELD, "");
         let written = amended(Vec::new(), held);
-        let is = |counts, since| unguarded_condition(&said(false), WordKind::Cancellation, counts, since);
+        let is = |counts, since| unguarded_condition(&said(false), Directive::Cancellation, counts, since);
         for (counts, counted, expected) in [
             (false, None, is(false, at(5))),
             (false, Some(at(9)), is(true, at(9))),

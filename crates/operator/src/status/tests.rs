@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+mod fits;
+
 use super::*;
 use wfe_api::{Outcome as ApiOutcome, SkipDetails, SkipReason};
 use wfe_core::action::Ending;
+use wfe_core::blocks::Blocked;
 use wfe_core::ending::Charge;
 use wfe_core::ending::Remediation;
 use wfe_core::ending::{Failure, Skip, Success, Tried};
@@ -18,7 +21,6 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::{BlockReason, FailureReason};
 use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::run::Outcome;
-use wfe_core::standing::Blocked;
 
 #[test]
 fn both_spellings_of_every_reason_agree() {
@@ -48,11 +50,11 @@ fn a_status_that_lost_the_name_of_its_run_names_it_again() {
     let run = RunId { name: "wfe-x-3".into(), uid: Uid::new("u") };
     let lost = Subject { run: Some(run), started_at: Some(at(1)), found_run: Some(3), ..subject(true) };
     let what = Says::Blocked(Blocked::Cleared);
-    let status = says(None, &lost, &what, Vec::new(), "runs", at(2));
+    let status = render(None, &lost, &what, Vec::new(), "runs", at(2));
     let named = status.pipeline_run_ref.map(|named| (named.name, named.uid, named.namespace));
     assert_eq!(named, Some(("wfe-x-3".to_owned(), "u".to_owned(), "runs".to_owned())));
     assert_eq!((status.run_sequence, status.start_time), (Some(3), Some(api_time(at(1)))));
-    let whole = says(None, &Subject { found_run: None, ..lost }, &what, Vec::new(), "runs", at(2));
+    let whole = render(None, &Subject { found_run: None, ..lost }, &what, Vec::new(), "runs", at(2));
     assert_eq!((whole.pipeline_run_ref, whole.run_sequence, whole.start_time), (None, None, None));
 }
 

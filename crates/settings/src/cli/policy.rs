@@ -1,4 +1,4 @@
-//! The flags of the rules that read a target's history.
+//! The flags that make up the policy.
 
 use std::time::Duration;
 
@@ -52,11 +52,11 @@ pub struct PolicyArgs {
 
     /// The count of failures before anything ran returns to 0 after this time without such a failure. Not less than the
     /// longest backoff with its jitter; 0: only a success or a clearance resets it.
-    #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_or_off)]
+    #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_duration_or_zero)]
     pub failure_quiet_period: Duration,
 
     /// How long after a success the same workflow is not run again on the target. 0: no cooldown.
-    #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
+    #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_duration_or_zero)]
     pub cooldown_period: Duration,
 
     /// How many different targets must fail with the same fingerprint to open a circuit; only failures before anything
@@ -99,8 +99,8 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Replaces the values of a policy that have flags. The other values stay.
-    pub(super) fn over(&self, rest: &Policy) -> Policy {
+    /// Sets the fields of a policy that these flags set. The other fields come from `base`.
+    pub(super) fn apply_to(&self, base: &Policy) -> Policy {
         Policy {
             previous_execution_failed_scope: match self.previous_execution_failed_scope {
                 ScopeArg::Target => Scope::Target,
@@ -122,12 +122,12 @@ impl PolicyArgs {
             triage: TriagePolicy { cooldown: self.triage_cooldown, max_per_hour: self.triage_max_per_hour },
             limits: self.limits.clone(),
             paused_by: self.paused.then(|| "the flag --paused (WFE_PAUSED)".into()),
-            ..rest.clone()
+            ..base.clone()
         }
     }
 }
 
-pub(super) fn parse_or_off(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
     match wfe_core::duration::parse(text) {
         Ok(Duration::ZERO) => Ok(Duration::ZERO),
         _ => parse_duration(text),

@@ -119,6 +119,6 @@ fn pod(object: Object<'_>) -> Pod {
         name: name(object.name()),
         uid: object.uid(),
         proof: pod.proof(),
-        has_left_waiting: pod.has_left_waiting(),
+        has_left_waiting: pod.has_ever_run(),
     }
 }

@@ -219,11 +219,11 @@ fn remembers_what_was_waited_for() {
     assert_eq!(waited("cancel-before"), Some((Wait::Pod, None)));
     let mut evidence = Evidence::default();
     for (doing, waits) in [("Running", None), ("ResolvingPipelineRef", Some((Wait::Bundle, None)))] {
-        evidence.see_doing(doing);
+        evidence.observe_reason(doing);
         assert_eq!(evidence.waiting(), waits, "{doing}");
     }
     assert_eq!(evidence.seen().waits, Some(Wait::Bundle));
-    evidence.see_doing("Running");
+    evidence.observe_reason("Running");
     assert_eq!(evidence.seen().waits, None, "it is there");
 }
 
@@ -234,12 +234,12 @@ fn a_run_has_stirred_when_something_of_it_began() {
         for event in events {
             watch(&mut evidence, &Uid::new("r"), event);
         }
-        evidence.seen().has_stirred
+        evidence.seen().has_started_anything
     };
     assert!(!stirred(&[task_run(&json!({})), pod("p", &waiting())]));
     assert!(stirred(&[pod("p", &json!({"phase": "Running"}))]));
     assert!(stirred(&[pull_failed()]), "a task has ended, and so will the run");
-    assert!(followed("custom-run-cancelled").1.seen().has_stirred, "nobody sees into it");
+    assert!(followed("custom-run-cancelled").1.seen().has_started_anything, "nobody sees into it");
 }
 
 #[test]

@@ -108,8 +108,7 @@ impl Evidence {
             attempted.chain(pods.remembered.keys().copied()).chain(pods.live.keys().copied()).collect();
         for pod in all {
             let (remembered, live) = (pods.remembered.get(pod), pods.live.get(pod));
-            let has_left =
-                remembered.is_some_and(|pod| pod.has_left_waiting) || live.is_some_and(|pod| pod.has_left_waiting());
+            let has_left = remembered.is_some_and(|pod| pod.has_ever_run) || live.is_some_and(|pod| pod.has_ever_run());
             let is_seen_to_the_end = remembered.is_some_and(|remembered| match live {
                 Some(live) => live.0.uid() == remembered.uid,
                 None => remembered.is_gone,

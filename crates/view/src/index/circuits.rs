@@ -78,7 +78,7 @@ impl Default for Breakers {
 
 impl Index {
     /// Sets the policy of circuits. They are folded anew if it differs.
-    pub fn rule_circuits(&mut self, policy: &Policy) {
+    pub fn set_circuit_policy(&mut self, policy: &Policy) {
         let breakers = &mut self.breakers;
         if !breakers.fold.is_by(policy) {
             (breakers.is_stale, breakers.folded_at) = (true, None);
@@ -100,7 +100,7 @@ impl Index {
     }
 
     /// Records which schedules of a decision wait for a turn to probe.
-    pub fn line_up(&mut self, decision: &Decision, now: Time) {
+    pub fn queue_probes(&mut self, decision: &Decision, now: Time) {
         let breakers = &mut self.breakers;
         if breakers.shown.open().next().is_none() {
             return;
@@ -116,7 +116,7 @@ impl Index {
 
     /// Folds the new events, gives turns, and marks the targets of schedules whose decision may change. Returns the
     /// changes of the circuits. During a list nothing is decided, so nothing is folded.
-    pub fn settle_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
+    pub fn update_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
         if !self.is_synced() || self.is_listing() {
             return Vec::new();
         }
@@ -162,14 +162,14 @@ impl Index {
     }
 
     /// Takes in a new version of an execution. `was_terminal`: whether it had ended before, if it was known.
-    pub(super) fn feed(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
+    pub(super) fn record_events(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
         if !self.is_synced() || was_terminal == Some(true) {
             return; // the first fold takes all that there is
         }
         let Key::Chain(chain) = key else { return };
         let Some(execution) = self.targets.get(key).and_then(|entry| entry.target.executions.get(uid)) else { return };
-        let ended = ended(*chain, execution);
-        let made = made(execution).filter(|_| was_terminal.is_none());
+        let ended = end_event(*chain, execution);
+        let made = creation_event(execution).filter(|_| was_terminal.is_none());
         let breakers = &mut self.breakers;
         if let Some(ended) = ended.as_ref().filter(|_| was_terminal.is_some()) {
             let schedule = ended.schedule.as_ref();
@@ -222,7 +222,7 @@ impl Index {
             Key::Unreadable(_) => None,
         });
         let executions = all.flat_map(|(chain, entry)| entry.target.executions.values().map(move |it| (chain, it)));
-        let events = executions.flat_map(|(chain, it)| made(it).into_iter().chain(ended(chain, it)));
+        let events = executions.flat_map(|(chain, it)| creation_event(it).into_iter().chain(end_event(chain, it)));
         let fold = Fold::of(&self.breakers.policy, events.filter(is_past));
         let breakers = &mut self.breakers;
         (breakers.fold, breakers.is_stale, breakers.folded_at) = (fold, false, Some(now));
@@ -270,7 +270,7 @@ impl Index {
 }
 
 /// Returns the event that an execution was made for a schedule, if it was.
-fn made(execution: &Execution) -> Option<Event> {
+fn creation_event(execution: &Execution) -> Option<Event> {
     let child = execution.child.as_ref().filter(|child| !child.analyses)?;
     Some(Event {
         at: execution.created,
@@ -282,19 +282,19 @@ fn made(execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Returns the event that an execution ended, if it did and shows whether its workflow can run.
-fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
+/// Returns the event that an execution ended, if it did and its outcome is evidence about the workflow.
+fn end_event(target: ChainName, execution: &Execution) -> Option<Event> {
     if execution.analyses() {
         return None;
     }
     let end = match &execution.state {
         ExecutionState::Completed { started_at, .. } => {
-            End::Succeeded { began: started_at.unwrap_or(execution.created) }
+            End::Succeeded { started_at: started_at.unwrap_or(execution.created) }
         }
         ExecutionState::Failed(failed) if failed.cancelled || is_too_late(execution, failed) => return None,
         ExecutionState::Failed(failed) => End::Failed {
-            with: failed.fingerprint.clone().filter(Fingerprint::may_be_shared),
-            before: !failed.was_execution_failure,
+            fingerprint: failed.fingerprint.clone().filter(Fingerprint::may_be_shared),
+            before_start: !failed.was_execution_failure,
         },
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped { .. } => {
             return None;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use wfe_core::Time;
-use wfe_core::by_uid::ByUid;
 use wfe_core::name::{Uid, Version};
+use wfe_core::uid_map::UidMap;
 
 use super::Kind;
 
@@ -94,7 +94,7 @@ impl Expected {
 /// The expectations of one target, by object. Limited by the actions of one decision, because the next decision waits
 /// until it is empty: thousands in a storm.
 #[derive(Debug, Default)]
-pub(super) struct Expectations(ByUid<Awaited>);
+pub(super) struct Expectations(UidMap<Awaited>);
 
 #[derive(Debug)]
 struct Awaited {

@@ -43,9 +43,9 @@ impl Entry {
             evidence.interrupt();
         }
         if is_deleted {
-            evidence.see_deleted(sighting);
+            evidence.observe_deletion(sighting);
         } else {
-            evidence.see(sighting);
+            evidence.observe(sighting);
         }
         let seen = evidence.seen();
         let Some(run) = self.target.runs.get_mut(&sighting.run) else { return false };
@@ -88,7 +88,7 @@ impl Entry {
         if !run.is_pending() && known.is_none_or(|known| is_listing && known.is_pending()) {
             evidence.interrupt();
         }
-        evidence.see_doing(&run.doing);
+        evidence.observe_reason(&run.doing);
         run.memory.seen = evidence.seen().after(&run.memory.seen);
     }
 
@@ -113,7 +113,7 @@ impl Entry {
     /// Takes in that the last version of a run, which is gone, was pending. Evidence that something ran overrules it.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let Some(run) = self.target.runs.get(uid) else { return };
-        if !run.is_pending() || run.memory.seen.has_stirred {
+        if !run.is_pending() || run.memory.seen.has_started_anything {
             return;
         }
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));

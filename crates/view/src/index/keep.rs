@@ -2,11 +2,11 @@
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
-use wfe_core::by_uid::{ByUid, Few};
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
 use wfe_core::target::Target;
+use wfe_core::uid_map::{SmallMap, UidMap};
 use wfe_core::waiting::Waiting;
 
 use super::Kind;
@@ -15,7 +15,7 @@ use super::expect::{self, Expected};
 /// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of the
 /// object. Vanished executions and runs are recorded. A schedule that is missing was deleted or has another target now,
 /// because this process creates none.
-pub(super) fn already_seen(target: &Target, vanished: &Few<()>, expected: &Expected) -> bool {
+pub(super) fn already_seen(target: &Target, vanished: &SmallMap<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {
         Kind::Execution => target.executions.contains_key(&object.uid),
@@ -54,7 +54,7 @@ pub(super) fn forget_tries(target: &mut Target) {
             stop.asked_at = None;
         }
     }
-    target.schedules.values_mut().for_each(|schedule| schedule.memory.refused = None);
+    target.schedules.values_mut().for_each(|schedule| schedule.memory.create_refused = None);
 }
 
 /// Ends the tries that a decision does not continue, because time in which this process does not try does not count. A
@@ -146,7 +146,7 @@ pub(super) fn keep_presence(run: &mut Run, known: &Run) {
 }
 
 /// Lets an owner share the strings of its execution if they are equal: there may be tens of thousands of each.
-pub(super) fn share_strings(owner: &mut Owner, executions: &ByUid<Execution>) {
+pub(super) fn share_strings(owner: &mut Owner, executions: &UidMap<Execution>) {
     if let Owner::Execution { id, .. } = owner
         && let Some(execution) = executions.get(&id.uid).filter(|execution| execution.id == *id)
     {
@@ -158,7 +158,7 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     if let Owner::Execution { id, presence, .. } = &mut run.owner
         && watch_namespace.is_some_and(|namespace| namespace != &*id.namespace)
     {
-        *presence = Presence::Elsewhere;
+        *presence = Presence::Unwatched;
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
 pub(super) fn forget_owners(target: &mut Target) {
     let Target { runs, memory, .. } = target;
     let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));
-    memory.elsewhere.retain(owns);
+    memory.unwatched_owners.retain(owns);
 }
 
 pub(super) fn mark_gone(target: &mut Target, owner: &Uid) {

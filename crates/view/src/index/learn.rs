@@ -5,7 +5,6 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, TriageDoes, TriageStep, Write};
-use wfe_core::by_uid::Few;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
@@ -17,6 +16,7 @@ use wfe_core::retry::Answers;
 use wfe_core::schedule::RefusedChild;
 use wfe_core::target::Elsewhere;
 use wfe_core::tries::Trouble;
+use wfe_core::uid_map::SmallMap;
 
 use super::keep::{self, mark_gone, name_runs};
 use super::{Entry, Index, Key};
@@ -61,7 +61,7 @@ impl Index {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
             && keep::owns_a_run(target, owner)
         {
-            target.memory.elsewhere.insert(owner.clone(), read);
+            target.memory.unwatched_owners.insert(owner.clone(), read);
         }
     }
 
@@ -89,7 +89,7 @@ impl Index {
     /// Records that no write of this process to a target is under way, and finds the runs that statuses have lost.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.vanished = Few::default();
+            entry.vanished = SmallMap::default();
             name_runs(&mut entry.target);
         }
     }
@@ -140,7 +140,7 @@ impl Index {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
         {
-            schedule.memory.tried = Some(slot);
+            schedule.memory.create_tried = Some(slot);
         }
     }
 
@@ -150,8 +150,8 @@ impl Index {
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
             && Some(refused.slot) > schedule.used_up_to()
         {
-            schedule.memory.tried.take_if(|tried| *tried == refused.slot);
-            schedule.memory.refused = Some(Box::new(refused));
+            schedule.memory.create_tried.take_if(|tried| *tried == refused.slot);
+            schedule.memory.create_refused = Some(Box::new(refused));
         }
     }
 

@@ -96,7 +96,7 @@ impl Index {
         let Some(ledger) = &mut self.limited.ledger else { return };
         match self.targets.get(key) {
             Some(entry) => {
-                let held = entry.target.holds_places(ledger.limits());
+                let held = entry.target.limits_in_use(ledger.limits());
                 ledger.hold(key, held);
             }
             None => ledger.forget(key),
@@ -113,7 +113,7 @@ impl Index {
         }
         let mut ledger = Ledger::new(limits.clone(), self.targets.keys().cloned(), now);
         for (key, entry) in &self.targets {
-            ledger.hold(key, entry.target.holds_places(limits));
+            ledger.hold(key, entry.target.limits_in_use(limits));
         }
         for (key, to) in before.iter().flat_map(Ledger::given) {
             if let Some(entry) = self.targets.get(key) {
@@ -128,6 +128,6 @@ impl Index {
 fn limits_of(target: &Target, uid: &Uid, limits: &Limits) -> LimitSet {
     match (target.executions.get(uid), target.schedules.get(uid)) {
         (Some(execution), _) => target.limits_of(execution, limits),
-        (None, schedule) => target.limits_of_workflow(schedule.map(|it| &*it.workflow_id), limits),
+        (None, schedule) => target.limits_matching(schedule.map(|it| &*it.workflow_id), limits),
     }
 }

@@ -11,7 +11,7 @@ use wfe_core::ending::CANCELLED;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{Child, ChildState, Keep, Outcome, SaidOfChild, Schedule, ScheduleMemory};
+use wfe_core::schedule::{Child, ChildState, Outcome, Retention, SaidOfChild, Schedule, ScheduleMemory};
 use wfe_core::triage::{AnalystRun, AnalystState, State};
 
 use super::pause::pause_for;
@@ -56,13 +56,13 @@ impl Index {
         let key = record.key();
         let ScheduleRecord { mut schedule, target } = record;
         let uid = schedule.id.uid.clone();
-        let place = self.place(Kind::Schedule, &uid, &key).unwrap_or_else(|| key.clone());
+        let place = self.key_of(Kind::Schedule, &uid, &key).unwrap_or_else(|| key.clone());
         let known = self.targets.get_mut(&place).and_then(|entry| entry.target.schedules.remove(&uid));
         if place != key {
             self.remove(Kind::Schedule, &place, &uid);
         }
         if let Some(known) = known {
-            schedule.memory = kept(known.memory, known.generation, &schedule);
+            schedule.memory = still_valid(known.memory, known.generation, &schedule);
             (schedule.children, schedule.analyst) = (known.children, known.analyst);
         } else {
             (schedule.children, schedule.analyst) = self.find_family(&schedule).into();
@@ -117,7 +117,7 @@ impl Index {
                 let Some((schedule, relative)) = relative_of(execution) else { continue };
                 if let Some(family) = families.get_mut(&schedule) {
                     family.take_in(relative);
-                } else if keep(execution, Keep::Own) {
+                } else if keep(execution, Retention::Own) {
                     self.dirty.insert(key.clone());
                 }
             }
@@ -126,7 +126,7 @@ impl Index {
             let (children, analyst) = family.into();
             let is_other = |it: &&mut Schedule| it.children != children || it.analyst != analyst;
             if let Some(schedule) = self.schedule_mut(&uid).filter(is_other) {
-                schedule.memory.tried.take_if(|tried| children.iter().any(|child| child.slot == *tried));
+                schedule.memory.create_tried.take_if(|tried| children.iter().any(|child| child.slot == *tried));
                 (schedule.children, schedule.analyst) = (children, analyst);
                 self.mark_schedule(&uid);
             }
@@ -152,14 +152,14 @@ impl Index {
         let Some((uid, relative)) = is.filter(|_| !self.will_gather()) else { return };
         let Some(schedule) = self.schedule_mut(&uid) else {
             if self.sees_schedules() {
-                self.tell(execution, Keep::Own);
+                self.set_retention(execution, Retention::Own);
             }
             return;
         };
         match relative {
             Relative::Analyst(analyst) => newest(&mut schedule.analyst, analyst),
             Relative::Child(child) => {
-                schedule.memory.tried.take_if(|tried| *tried == child.slot);
+                schedule.memory.create_tried.take_if(|tried| *tried == child.slot);
                 let children = &mut schedule.children;
                 match children.iter_mut().find(|known| known.uid == child.uid) {
                     Some(known) => *known = child,
@@ -179,7 +179,7 @@ impl Index {
         let Some(schedule) = self.schedule_mut(made_for) else { return };
         let slot = schedule.unrecorded().find(|it| it.uid == *child).map(|it| it.slot);
         if let Some(slot) = slot {
-            schedule.memory.said = Some(Box::new(SaidOfChild { slot, words: end.message.clone() }));
+            schedule.memory.child_message = Some(Box::new(SaidOfChild { slot, words: end.message.clone() }));
         }
     }
 
@@ -197,7 +197,7 @@ impl Index {
     pub(super) fn abandon(&mut self, children: &[Child]) {
         if !self.is_listing() && self.sees_schedules() {
             for child in children {
-                self.tell(&child.uid, Keep::Own);
+                self.set_retention(&child.uid, Retention::Own);
             }
         }
     }
@@ -210,12 +210,12 @@ impl Index {
         }
         let Some(keeps) = self.schedule_mut(schedule).map(|schedule| schedule.keeps()) else { return };
         for (execution, is) in keeps {
-            self.tell(&execution, is);
+            self.set_retention(&execution, is);
         }
     }
 
     /// Records for an execution whether its schedule needs it.
-    fn tell(&mut self, execution: &Uid, is: Keep) {
+    fn set_retention(&mut self, execution: &Uid, is: Retention) {
         let Some(key) = self.places[&Kind::Execution].get(execution) else { return };
         let entry = self.targets.get_mut(key);
         if entry.and_then(|entry| entry.target.executions.get_mut(execution)).is_some_and(|it| keep(it, is)) {
@@ -285,25 +285,32 @@ fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
 }
 
 /// Returns the part of a schedule's memory that survives a new version of it. A refusal does not concern another
-/// template, or a used slot. A try that may have succeeded is remembered until its slot is used, or its child is seen.
-/// Evidence and the answer of an analyst belong to one triage.
-fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
-    let is_open = |slot: Time| Some(slot) > is.used_up_to();
+/// template, or a used slot. A create whose answer was lost is remembered until its slot is used, or its child is seen.
+/// Evidence and an analyst's answer are dropped when the status records the result of their triage.
+fn still_valid(memory: ScheduleMemory, generation: i64, new: &Schedule) -> ScheduleMemory {
+    let is_unused = |slot: Time| Some(slot) > new.used_up_to();
     let is_recorded = |slot: Time| {
-        let last = is.status.last_run.as_ref();
+        let last = new.status.last_run.as_ref();
         last.is_some_and(|last| last.slot > slot || last.slot == slot && last.outcome.is_some())
     };
-    let analyses = |of: &str| {
-        let triage = is.status.triage.as_deref();
+    let is_needed = |of: &str| {
+        let triage = new.status.triage.as_deref();
         triage.is_none_or(|triage| *triage.of != *of || triage.state == State::Analysing)
     };
-    let ScheduleMemory { refused, said, tried, gathered, heard, others_begun } = memory;
+    let ScheduleMemory {
+        create_refused: refused,
+        child_message: said,
+        create_tried: tried,
+        triage_evidence: gathered,
+        analyst_answer: heard,
+        others_begun,
+    } = memory;
     ScheduleMemory {
-        refused: refused.filter(|refused| generation == is.generation && is_open(refused.slot)),
-        said: said.filter(|said| !is_recorded(said.slot)),
-        tried: tried.filter(|tried| is_open(*tried)),
-        gathered: gathered.filter(|gathered| generation == is.generation && analyses(&gathered.of)),
-        heard: heard.filter(|heard| analyses(&heard.of)),
+        create_refused: refused.filter(|refused| generation == new.generation && is_unused(refused.slot)),
+        child_message: said.filter(|said| !is_recorded(said.slot)),
+        create_tried: tried.filter(|tried| is_unused(*tried)),
+        triage_evidence: gathered.filter(|gathered| generation == new.generation && is_needed(&gathered.of)),
+        analyst_answer: heard.filter(|heard| is_needed(&heard.of)),
         others_begun,
     }
 }
@@ -316,7 +323,7 @@ fn sorted(mut children: Vec<Child>) -> Vec<Child> {
 }
 
 /// Records for a child whether its schedule needs it, and returns whether that has changed.
-fn keep(execution: &mut Execution, is: Keep) -> bool {
+fn keep(execution: &mut Execution, is: Retention) -> bool {
     let child = execution.child.as_mut().filter(|child| child.keep != is);
     child.map(|child| child.keep = is).is_some()
 }

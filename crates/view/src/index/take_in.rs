@@ -18,7 +18,7 @@ impl Index {
     pub(super) fn apply_execution(&mut self, record: ExecutionRecord) {
         let uid = record.execution.id.uid.clone();
         let key = record.key();
-        if let Some(previous) = self.place(Kind::Execution, &uid, &key) {
+        if let Some(previous) = self.key_of(Kind::Execution, &uid, &key) {
             self.remove(Kind::Execution, &previous, &uid);
         }
         let mut execution = record.execution;
@@ -54,7 +54,7 @@ impl Index {
         if has_ended {
             entry.forget();
         }
-        self.feed(&key, &uid, was_terminal);
+        self.record_events(&key, &uid, was_terminal);
         self.dirty.insert(key);
         let of = relative.as_ref().map(|(schedule, _)| schedule.clone());
         self.relate(&uid, made_for, relative);
@@ -66,7 +66,7 @@ impl Index {
     pub(super) fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
         // It was a pipeline in a pipeline, and has no controller any more.
-        if let Some(previous) = self.place(Kind::Run, &run.id.uid, &key) {
+        if let Some(previous) = self.key_of(Kind::Run, &run.id.uid, &key) {
             self.remove(Kind::Run, &previous, &run.id.uid);
         }
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
@@ -126,7 +126,7 @@ impl Index {
             return;
         }
         // Its target annotation may have changed: the remains of a run belong to one target.
-        if let Some(previous) = self.place(kind, &uid, &key) {
+        if let Some(previous) = self.key_of(kind, &uid, &key) {
             self.remove(kind, &previous, &uid);
         }
         let common = self.in_common();
@@ -152,7 +152,7 @@ impl Index {
     }
 
     /// Records the target of an object. Returns its earlier target, if that differs.
-    pub(super) fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
+    pub(super) fn key_of(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
         self.note_seen(kind, uid);
         let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
         previous.filter(|previous| previous != key)

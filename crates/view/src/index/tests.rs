@@ -189,7 +189,7 @@ fn that_something_of_a_run_started_is_known_in_whatever_order_the_lists_come() {
     for delivery in begun.into_iter().chain(listed).chain(ended) {
         index.apply(delivery, now());
     }
-    assert!(run_of(&index).memory.seen.has_stirred);
+    assert!(run_of(&index).memory.seen.has_started_anything);
     assert!(index.entry(&key()).unwrap().target.residue.is_empty(), "it is finished");
 }
 
@@ -245,7 +245,7 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
     index.replay_told(&key(), &Uid::new("r1"));
     index.apply(released(run("r1", "a", "2")), now());
     let kept = &run_of(&index).memory;
-    assert!(kept.seen.has_stirred && kept.seen.replay_told && kept.diagnosed.is_some(), "{kept:?}");
+    assert!(kept.seen.has_started_anything && kept.seen.replay_told && kept.diagnosed.is_some(), "{kept:?}");
 
     let mut ended = execution("a", "3");
     if let Delivery::Execution(record) = &mut ended {
@@ -566,7 +566,7 @@ fn an_owner_in_a_namespace_that_is_not_watched_is_elsewhere() {
     assert_eq!(presence(&index, "r1"), Presence::Watched);
     let mut index = Index::new(Some("other".to_owned()));
     index.apply(run("r1", "a", "1"), now());
-    assert_eq!(presence(&index, "r1"), Presence::Elsewhere);
+    assert_eq!(presence(&index, "r1"), Presence::Unwatched);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use wfe_core::by_uid::Few;
 use wfe_core::evidence::Ran;
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, NextAttempt, Retry, RetryPolicy};
 use wfe_core::target::{self, Elsewhere};
+use wfe_core::uid_map::SmallMap;
 
 use super::{Translation, moment};
 use crate::leave_out::LeftOut;
@@ -16,14 +16,14 @@ use crate::view::View;
 
 impl Translation {
     /// Returns what was read of owners that no watch delivers, long enough ago to be read again.
-    pub(super) fn elsewhere(self, view: &View) -> Few<Elsewhere> {
+    pub(super) fn elsewhere(self, view: &View) -> SmallMap<Elsewhere> {
         let next = NextAttempt { attempt: 2, of: 2, not_before: moment(61), ends_by: moment(50_000) };
         let found = |read: OwnerRead| match read {
             OwnerRead::Over => target::OwnerRead::Over,
             OwnerRead::Late => target::OwnerRead::Late,
             OwnerRead::Waits => target::OwnerRead::Waits { started_at: moment(50), next: next.clone() },
         };
-        let mut known = Few::default();
+        let mut known = SmallMap::default();
         for (owner, read) in &view.elsewhere {
             known.insert(self.execution_id(*owner).uid, Elsewhere { at: moment(80), found: found(*read) });
         }

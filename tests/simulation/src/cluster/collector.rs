@@ -9,7 +9,7 @@ use wfe_core::Time;
 
 use super::follow::{Follower, Seen, owners};
 use super::hand::Hand;
-use super::stories::uid;
+use super::scripts::uid;
 use super::{delay, random_for};
 
 /// How long an object may outlive the last of its owners.

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 use wfe_core::Time;
 
-use super::retell::{Names, change_texts, rendered};
-use super::stories::{Change, Story, StoryError, as_time, name_of, story, uid};
+use super::replay::{Names, change_texts, rendered};
+use super::scripts::{Change, Story, StoryError, as_time, name_of, story, uid};
 
 /// Why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn closing(version: &str, stop: Stop, object: &Value) -> Result<Option<Closing<'
     let from_the_begin = kind == "PipelineRun" && object["status"].get("startTime").is_none();
     let steps = if from_the_begin { &story.steps[..] } else { story.stopped() };
     let is_of_kind =
-        |step: &&super::stories::Step| step.kind == kind && (kind != "PipelineRun" || step.uid == uid(&story.run));
+        |step: &&super::scripts::Step| step.kind == kind && (kind != "PipelineRun" || step.uid == uid(&story.run));
     let mut merged = Value::Object(Map::new());
     let mut name = "";
     for step in steps.iter().filter(is_of_kind) {

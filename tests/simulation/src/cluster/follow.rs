@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::stories::uid;
+use super::scripts::uid;
 use crate::server::Server;
 
 /// Kinds without owners and dependents, which have many versions.

@@ -28,7 +28,7 @@ use wfe_core::Time;
 use super::Weather;
 use super::follow::{Follower, Seen, owners};
 use super::hand::Hand;
-use super::stories::{Story, THEN, VERSIONS, is_done, story, uid};
+use super::scripts::{Story, THEN, VERSIONS, is_done, story, uid};
 use super::verdicts::{SAYS, verdict};
 use play::Play;
 

@@ -50,7 +50,8 @@ impl Term {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns how late a request is that is sent now, if only a leader may send it and the term is over.
+    /// Returns how long after the end of the term a request is sent. `None` if the term lasts, or if any replica may
+    /// send the request.
     pub(super) fn is_over_for(&self, parts: &Parts, now: Millis) -> Option<Late> {
         if parts.method == Method::GET || is_of_lease(parts) {
             return None;

@@ -7,8 +7,8 @@ mod triages;
 
 use fastrand::Rng;
 
-use super::{Act, Create, Deed, Fault, Millis, NAMESPACES, Plan, Trouble};
-use crate::cluster::stories::{VERSIONS, playable};
+use super::{Act, Create, Fault, Millis, NAMESPACES, Operation, Plan, Trouble};
+use crate::cluster::scripts::{VERSIONS, playable};
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
@@ -137,7 +137,7 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
             ttl: (chance.u8(0..10) == 0).then(|| chance.u32(0..120)),
             ..Create::default()
         };
-        plan.acts.push(Act { at, what: Deed::Create(create) });
+        plan.acts.push(Act { at, what: Operation::Create(create) });
         names.push((name, at));
     }
     names
@@ -149,7 +149,7 @@ fn retries(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(!seed);
     let stories = playable(&plan.tekton).unwrap_or_default();
     for act in &mut plan.acts {
-        let Deed::Create(create) = &mut act.what else { continue };
+        let Operation::Create(create) = &mut act.what else { continue };
         if chance.u8(0..4) == 0 {
             continue;
         }
@@ -173,47 +173,48 @@ fn retries(plan: &mut Plan, seed: u64) {
 
 /// Adds deeds of people on executions and their runs, mostly soon after the creation.
 fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
-    let deeds: [fn(String) -> Deed; 11] = [
-        Deed::Delete,
-        Deed::Delete,
-        Deed::Cancel,
-        Deed::Clear,
-        Deed::Touch,
-        Deed::Scribble,
-        Deed::TouchRun,
-        Deed::UnlabelRun,
-        Deed::HoldRun,
-        Deed::CancelRun,
-        Deed::DeleteRun,
+    let deeds: [fn(String) -> Operation; 11] = [
+        Operation::Delete,
+        Operation::Delete,
+        Operation::Cancel,
+        Operation::Clear,
+        Operation::Touch,
+        Operation::Scribble,
+        Operation::TouchRun,
+        Operation::UnlabelRun,
+        Operation::HoldRun,
+        Operation::CancelRun,
+        Operation::DeleteRun,
     ];
     for (name, created) in names {
         if chance.u8(0..3) > 0 {
             continue;
         }
         let after = if chance.bool() { chance.u64(0..300) } else { chance.u64(0..2 * MINUTE) };
-        let deed = chance.choice(deeds).unwrap_or(Deed::Touch)(name.clone());
-        if matches!(deed, Deed::Delete(_)) && chance.bool() {
+        let deed = chance.choice(deeds).unwrap_or(Operation::Touch)(name.clone());
+        if matches!(deed, Operation::Delete(_)) && chance.bool() {
             // Recreated under its name.
             let again = plan.acts.iter().find_map(|act| match &act.what {
-                Deed::Create(create) if create.name == *name => Some(create.clone()),
+                Operation::Create(create) if create.name == *name => Some(create.clone()),
                 _ => None,
             });
             let at = created + after + chance.u64(0..2000);
-            plan.acts.extend(again.map(|create| Act { at, what: Deed::Create(create) }));
+            plan.acts.extend(again.map(|create| Act { at, what: Operation::Create(create) }));
         }
         plan.acts.push(Act { at: created + after, what: deed });
     }
     // Later a person handles failures.
     for (name, created) in names {
         if chance.u8(0..4) == 0 {
-            plan.acts.push(Act { at: created + chance.u64(10 * SECOND..4 * MINUTE), what: Deed::Clear(name.clone()) });
+            plan.acts
+                .push(Act { at: created + chance.u64(10 * SECOND..4 * MINUTE), what: Operation::Clear(name.clone()) });
         }
     }
     if chance.u8(0..6) == 0
         && let Some((name, created)) = chance.choice(names)
     {
         let at = (created + chance.u64(0..MINUTE)).saturating_sub(30 * SECOND);
-        plan.acts.push(Act { at, what: Deed::ForgeRun(name.clone()) });
+        plan.acts.push(Act { at, what: Operation::ForgeRun(name.clone()) });
     }
 }
 

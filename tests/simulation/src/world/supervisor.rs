@@ -14,7 +14,7 @@ use wfe_operator::cluster::lease::identity;
 use wfe_operator::cluster::staleness::Staleness;
 use wfe_operator::health::Health;
 use wfe_operator::metrics::Metrics;
-use wfe_operator::process::parts::Parts;
+use wfe_operator::process::supervised::SupervisedTasks;
 use wfe_operator::replica::{Candidacy, Replica, Setup};
 use wfe_settings::config::InForce;
 use wfe_settings::timing::Timing;
@@ -144,6 +144,6 @@ impl Supervisor {
             staleness,
             observer: Some(oracle::observer(self.replica, self.clock.clone(), self.record.clone())),
         };
-        Ok(Replica::start(setup, Parts::default()))
+        Ok(Replica::start(setup, SupervisedTasks::default()))
     }
 }

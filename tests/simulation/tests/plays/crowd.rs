@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wfe_simulation::plan::{Act, Create, Deed, Millis, Plan};
+use wfe_simulation::plan::{Act, Create, Millis, Operation, Plan};
 use wfe_simulation::world::{How, play};
 
 /// How many targets the crowd has, and how many rivals ask for each.
@@ -29,7 +29,7 @@ const WITHIN: Millis = 150;
 
 fn create(at: Millis, name: String, target: String) -> Act {
     let (workflow, story) = ("cleanup".to_owned(), "success".to_owned());
-    Act { at, what: Deed::Create(Create { name, target, workflow, story, ..Create::default() }) }
+    Act { at, what: Operation::Create(Create { name, target, workflow, story, ..Create::default() }) }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use serde_json::json;
-use wfe_simulation::plan::{Act, Create, Deed, Edit, NewSchedule, Plan};
+use wfe_simulation::plan::{Act, Create, Edit, NewSchedule, Operation, Plan};
 use wfe_simulation::world::{How, play};
 
 const SECOND: u64 = 1000;
@@ -30,7 +30,11 @@ fn runs(interval: u64, lasts: u64) -> usize {
         ..Create::default()
     };
     let end = Edit { name, spec: json!({"suspend": true}) };
-    let acts = [(0, Deed::Schedule(schedule)), (lasts / 2, Deed::Create(other)), (lasts, Deed::EditSchedule(end))];
+    let acts = [
+        (0, Operation::Schedule(schedule)),
+        (lasts / 2, Operation::Create(other)),
+        (lasts, Operation::EditSchedule(end)),
+    ];
     let plan = Plan {
         seed: interval,
         replicas: 1,

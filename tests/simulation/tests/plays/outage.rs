@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use wfe_simulation::plan::{Act, Deed, Fault, Millis, NAMESPACES, NewSchedule, Plan, Trouble};
+use wfe_simulation::plan::{Act, Fault, Millis, NAMESPACES, NewSchedule, Operation, Plan, Trouble};
 use wfe_simulation::world::{How, play};
 
 const SECOND: Millis = 1000;
@@ -42,9 +42,9 @@ fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: 
         ..NewSchedule::default()
     };
     let to = DOWN_FROM + minutes * MINUTE;
-    let acts =
-        (0..schedules).map(|number| Act { at: number * MINUTE / schedules, what: Deed::Schedule(schedule(number)) });
-    let end = Act { at: to + after * MINUTE, what: Deed::Touch("ops/nobody".to_owned()) };
+    let acts = (0..schedules)
+        .map(|number| Act { at: number * MINUTE / schedules, what: Operation::Schedule(schedule(number)) });
+    let end = Act { at: to + after * MINUTE, what: Operation::Touch("ops/nobody".to_owned()) };
     let down = Trouble::RegistryDown { registry: "registry.test".to_owned() };
     let plan = Plan {
         seed: schedules,

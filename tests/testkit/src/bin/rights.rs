@@ -13,5 +13,5 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
-    wfe_testkit::witness::check(&Arguments::parse().witness)
+    wfe_testkit::used_rights::check(&Arguments::parse().witness)
 }

@@ -6,7 +6,7 @@ use crate::circuit::{Asks, Closing, OpenCircuit};
 use crate::fingerprint::Fingerprint;
 use crate::name::Uid;
 use crate::schedule::{
-    Child, Held, HeldBy, Keep, LastRun, Missed, Outcome, Planned, PlannedBy, Revision, Schedule, ScheduleStatus,
+    Child, Held, HeldBy, LastRun, Missed, Outcome, Planned, PlannedBy, Retention, Revision, Schedule, ScheduleStatus,
 };
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         (
             "forgets a create in doubt",
             with(|it| {
-                it.memory.tried = Some(at(45));
+                it.memory.create_tried = Some(at(45));
             }),
             |it| change_child(it, |_, _, _, not_made| *not_made = None),
         ),
@@ -213,19 +213,19 @@ fn same() -> Action {
 }
 
 /// Two successes of schedule `s`. `keep` is what the target needs of the first one.
-fn kept(keep: Keep) -> Target {
+fn kept(keep: Retention) -> Target {
     let old = completed("p", "x", 1, -9000);
     let old = Execution { ttl: Some(Duration::ZERO), ..made_by("s", 20, keep, old) };
     target(vec![old, completed("q", "x", 2, -8000)], vec![])
 }
 
 fn expendable() -> Target {
-    kept(Keep::Expendable)
+    kept(Retention::Expendable)
 }
 
 fn needed() -> Target {
     scheduled(
-        kept(Keep::Own),
+        kept(Retention::Own),
         vec![{
             let mut schedule = schedule("s");
             schedule.children = vec![Child { uid: Uid::new("p"), ..ended_child(20, Outcome::Completed, 30) }];

@@ -9,10 +9,10 @@ use super::*;
 
 fn any_end() -> impl Strategy<Value = End> {
     prop_oneof![
-        2 => (0..4000_i64).prop_map(|began| End::Succeeded { began: at(began) }),
+        2 => (0..4000_i64).prop_map(|began| End::Succeeded { started_at: at(began) }),
         8 => Just(before(pull())),
         2 => (0..3_u8).prop_map(|n| before(set_up(&n.to_string()))),
-        1 => Just(End::Failed { with: None, before: true }),
+        1 => Just(End::Failed { fingerprint: None, before_start: true }),
         1 => Just(half_way()),
     ]
 }

@@ -134,8 +134,8 @@ impl<'a> Running<'a> {
             match (&run.owner, owner) {
                 (Owner::Nobody, None) => true,
                 (_, Some(owner)) => !run.is_unfinished() && owner.is_terminal(),
-                (Owner::Execution { id, presence: Presence::Elsewhere, .. }, None) => {
-                    let read = target.memory.elsewhere.get(&id.uid);
+                (Owner::Execution { id, presence: Presence::Unwatched, .. }, None) => {
+                    let read = target.memory.unwatched_owners.get(&id.uid);
                     !run.is_unfinished() && read.is_some_and(|it| it.found == OwnerRead::Over)
                 }
                 // A live read confirms that the owner is gone, before the commit.

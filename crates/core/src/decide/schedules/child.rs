@@ -7,7 +7,7 @@ use crate::ending::Skip;
 use crate::execution::Execution;
 use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
-use crate::schedule::{ChildOf, Keep, child_name};
+use crate::schedule::{ChildOf, Retention, child_name};
 
 /// Returns what would block a child at a future time, by what is known now.
 pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
@@ -26,7 +26,8 @@ pub(super) fn child_of(case: Case<'_>) -> Execution {
         // It has none yet, and must differ from the existing ones.
         uid: schedule.id.uid.clone(),
     };
-    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Keep::Needed };
+    let child =
+        ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Retention::Needed };
     Execution {
         origin: schedule.origin.clone(),
         workflow_id: schedule.workflow_id.clone(),

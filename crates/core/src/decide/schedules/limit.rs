@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "9b limit";
 /// one.
 pub(super) fn hold_back(case: Case<'_>, decision: &mut Decision) -> Option<Step> {
     let (schedule, target, policy) = (case.schedule, case.view.target, case.view.policy);
-    let limits = target.limits_of_workflow(Some(&schedule.workflow_id), &policy.limits);
+    let limits = target.limits_matching(Some(&schedule.workflow_id), &policy.limits);
     if limits.is_empty() || target.places.are_given_to(&schedule.id.uid) {
         return None;
     }

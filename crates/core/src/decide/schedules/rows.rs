@@ -4,6 +4,7 @@ use super::child::child_of;
 use super::circuit::circuit;
 use super::status::hold;
 use super::{Case, Row, Step, triage};
+use crate::ending::Skip;
 use crate::execution::Execution;
 use crate::fingerprint::Fingerprint;
 use crate::moment::{round_up, shown};
@@ -18,7 +19,7 @@ type Ask = fn(Case<'_>) -> Row;
 /// The rows, with their numbers in the specification. Row 10 ("otherwise: create") applies if none matches.
 pub const ROWS: &[(&str, Ask)] = &[
     ("0 spec", unusable),
-    ("1 plan", begins_anew),
+    ("1 plan", restarts_plan),
     ("2 outcome", outcome),
     ("3 suspended", suspended),
     ("4 paused by a triage", triage::paused),
@@ -57,7 +58,7 @@ fn unusable(case: Case<'_>) -> Row {
 }
 
 /// Row 1: a change since the plan began makes it begin anew, and so does a time that lies ahead.
-fn begins_anew(case: Case<'_>) -> Row {
+fn restarts_plan(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
     let triage = status.triage.as_ref().map(|triage| triage.at);
@@ -74,7 +75,7 @@ fn begins_anew(case: Case<'_>) -> Row {
     } else {
         return passes("its plan stands");
     };
-    Row::Decides(Step::says(case.anew(), format!("the plan begins anew: {because}")))
+    Row::Decides(Step::says(case.restarted(), format!("the plan begins anew: {because}")))
 }
 
 /// Row 2: a child has ended or vanished, and the status does not record it. The earliest first.
@@ -98,7 +99,7 @@ fn outcome(case: Case<'_>) -> Row {
         let because = format!("{} ended: {}", case.name(run.slot), outcome.as_str());
         return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
-    let refused = schedule.memory.refused.as_deref();
+    let refused = schedule.memory.create_refused.as_deref();
     // Recorded for a slot far in the future, it would make the plan begin anew, and be recorded again.
     let counts = |refused: &&RefusedChild| Some(refused.slot) > schedule.used_up_to() && !case.is_ahead(refused.slot);
     let refused = refused.filter(counts);
@@ -178,10 +179,7 @@ fn target(case: Case<'_>) -> Row {
             };
             (HeldBy::ResourceBusy, format!("WorkflowExecution {} asks for its turn on the same target", other.id))
         }
-        Verdict::Skip { skip, .. } => {
-            let by = HeldBy::ALL.into_iter().find(|by| by.as_str() == skip.reason());
-            (by.unwrap_or(HeldBy::ResourceBusy), skip.message(view.target.label()))
-        }
+        Verdict::Skip { skip, .. } => (held_by(skip), skip.message(view.target.label())),
         Verdict::Wait(waiting @ (Waiting::Paused(_) | Waiting::PausedEverywhere(_))) => {
             (HeldBy::Paused, waiting.message())
         }
@@ -200,4 +198,13 @@ fn late(case: Case<'_>) -> Row {
     let status = ScheduleStatus { last_missed: next.missed, ..status };
     let because = format!("the slot of {} passed longer ago than startingDeadlineSeconds", shown(next.planned.at));
     Row::Decides(Step::says(status, because).wake(following.map(|next| next.at)))
+}
+
+fn held_by(skip: &Skip) -> HeldBy {
+    match skip {
+        Skip::ResourceBusy(_) => HeldBy::ResourceBusy,
+        Skip::PreviousExecutionFailed { .. } => HeldBy::PreviousExecutionFailed,
+        Skip::ExhaustedRetries { .. } => HeldBy::ExhaustedRetries,
+        Skip::Backoff { .. } | Skip::Cooldown { .. } => HeldBy::RecentlyRemediated,
+    }
 }

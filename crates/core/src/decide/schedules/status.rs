@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
     }
 
     /// Returns the status when the plan begins anew.
-    pub(super) fn anew(self) -> ScheduleStatus {
+    pub(super) fn restarted(self) -> ScheduleStatus {
         let now = round_up(self.view.now);
         let status = self.status();
         let cut =
@@ -219,7 +219,7 @@ impl<'a> Case<'a> {
     pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
         let ChildState::Ended { outcome, at, reason, fingerprint } = &child.state else { return None };
         let now = round_up(self.view.now);
-        let words = self.schedule.memory.said.as_deref().filter(|said| said.slot == child.slot);
+        let words = self.schedule.memory.child_message.as_deref().filter(|said| said.slot == child.slot);
         let known: Vec<&str> = reason.iter().copied().chain(words.map(|said| &*said.words)).collect();
         let message = format!("{}: {}", self.name(child.slot), known.join(": "));
         let message = (!known.is_empty()).then(|| cut(&message, MOST_SAID).into());

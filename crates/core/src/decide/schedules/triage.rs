@@ -191,7 +191,7 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         let until = in_the_way.iter().map(|(.., until)| *until).max().unwrap_or(*until);
         return Stage::Suppressed { why: *why, because: because.clone(), until };
     }
-    match schedule.memory.gathered.as_deref() {
+    match schedule.memory.triage_evidence.as_deref() {
         Some(gathered) if gathered.of == of => Stage::Begin(gathered),
         _ => Stage::Gather(None),
     }
@@ -200,7 +200,8 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
 /// Returns the next step with an analyst that is a workflow.
 fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
-    let heard = schedule.memory.heard.as_deref().filter(|heard| heard.of == triage.of).map(|heard| &heard.said);
+    let heard =
+        schedule.memory.analyst_answer.as_deref().filter(|heard| heard.of == triage.of).map(|heard| &heard.said);
     match heard {
         Some(Ok(judgement)) => return Stage::Heard(judgement),
         Some(Err(why)) => return Stage::Fail(why.to_string()),
@@ -212,7 +213,7 @@ fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
         if let Some((analyst, _)) = &triage.run {
             return Stage::Gone(analyst);
         }
-        return match schedule.memory.gathered.as_deref().filter(|gathered| gathered.of == triage.of) {
+        return match schedule.memory.triage_evidence.as_deref().filter(|gathered| gathered.of == triage.of) {
             _ if view.now >= begins_by => {
                 Stage::Fail("the execution that was to analyse could not be created in time".to_owned())
             }

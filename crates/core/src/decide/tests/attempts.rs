@@ -445,7 +445,7 @@ fn a_proof_of_an_earlier_attempt_satisfies_no_deadline_of_a_later_one() {
 fn a_run_is_cancelled_a_minute_after_the_end_of_all_attempts() {
     let short = RetryPolicy { max_duration: Duration::from_secs(30), ..retry_policy() };
     let mut released = run(1, "a", Progress::Released);
-    (released.released_at, released.memory.seen.has_stirred) = (Some(at(0)), true);
+    (released.released_at, released.memory.seen.has_started_anything) = (Some(at(0)), true);
     let view = target(vec![first(short)], vec![released]);
     assert_eq!(wake(&view), Some(at(90)));
     let decided = decide(&view, &Policy::default(), at(90)).actions;
@@ -455,10 +455,10 @@ fn a_run_is_cancelled_a_minute_after_the_end_of_all_attempts() {
 #[test]
 fn the_finished_run_of_one_that_no_watch_delivers_frees_the_target_when_that_is_over() {
     let view = |read: Option<(i64, OwnerRead)>| {
-        let owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+        let owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Unwatched };
         let mut view = target(vec![undecided("b")], vec![Run { owner, ..run(1, "x", done(false)) }]);
         if let Some((second, found)) = read {
-            view.memory.elsewhere.insert(Uid::new("x"), Elsewhere { at: at(second), found });
+            view.memory.unwatched_owners.insert(Uid::new("x"), Elsewhere { at: at(second), found });
         }
         view
     };
@@ -475,7 +475,7 @@ fn the_finished_run_of_one_that_no_watch_delivers_frees_the_target_when_that_is_
         [Action::Skip { fact: Fact::Holds(holder), .. }] => assert_eq!(*holder, id("x")),
         other => panic!("{other:?}"),
     }
-    let nobody_asks = Target { executions: crate::by_uid::ByUid::default(), ..view(None) };
+    let nobody_asks = Target { executions: crate::uid_map::UidMap::default(), ..view(None) };
     assert_eq!(actions(&nobody_asks), []);
 }
 

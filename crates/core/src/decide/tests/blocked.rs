@@ -1,10 +1,10 @@
 //! The condition `Blocked`, and the blocks of a target on which no execution asks for a turn.
 
 use super::*;
+use crate::blocks::{Blocked, RECOVERED};
 use crate::execution::Recorded;
 use crate::reason::BlockReason;
-use crate::schedule::Keep;
-use crate::standing::{Blocked, RECOVERED};
+use crate::schedule::Retention;
 
 fn shows(reason: &str, execution: Execution) -> Execution {
     Execution { blocked_shown: Some(reason.into()), ..execution }
@@ -229,12 +229,12 @@ fn the_condition_says_what_the_block_means_and_what_ends_it() {
 fn what_stands_is_told_when_nobody_asks_for_a_turn() {
     let mut past = exhausted();
     past.push(broke("b", "w", 6, 20));
-    let standing = decide(&target(past, vec![]), &Policy::default(), at(50)).standing;
-    assert_eq!(standing.consecutive_failures, 5);
+    let found = decide(&target(past, vec![]), &Policy::default(), at(50)).blocks;
+    assert_eq!(found.consecutive_failures, 5);
     let named = |it: &Skip| (it.remediation().unwrap().execution.uid.to_string(), it.reason());
-    let blocks: Vec<_> = standing.blocks.iter().map(named).collect();
+    let blocks: Vec<_> = found.blocks.iter().map(named).collect();
     assert_eq!(blocks, [("b".to_owned(), "PreviousExecutionFailed"), ("f5".to_owned(), "ExhaustedRetries")]);
-    assert_eq!(standing.reason(), Some(BlockReason::PreviousExecutionFailed), "this is what is met first");
+    assert_eq!(found.reason(), Some(BlockReason::PreviousExecutionFailed), "this is what is met first");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_quiet_time_ends_a_block_at_its_very_second() {
     let decision = decide(&view, &policy, at(1199));
     assert_eq!((decision.actions, decision.wake), (vec![], Some(at(1200))));
     let decision = decide(&view, &policy, at(1200));
-    assert_eq!(decision.standing, crate::standing::Standing::default());
+    assert_eq!(decision.blocks, crate::blocks::TargetBlocks::default());
     assert!(
         matches!(&decision.actions[..], [Action::Write(Write { says: Says::Blocked(Blocked::Lifted), .. })]),
         "{decision:?}"
@@ -268,7 +268,7 @@ fn a_failure_that_blocks_from_its_end_on_says_so_at_once() {
 #[test]
 fn an_analyst_that_fails_blocks_nobody_and_counts_for_nobody() {
     let by_analyst = |execution: Execution, analyses: bool| {
-        let mut execution = made_by("s", 0, Keep::Needed, execution);
+        let mut execution = made_by("s", 0, Retention::Needed, execution);
         execution.child.iter_mut().for_each(|child| child.analyses = analyses);
         execution
     };
@@ -281,8 +281,8 @@ fn an_analyst_that_fails_blocks_nobody_and_counts_for_nobody() {
             target(four.iter().cloned().chain([analyst]).collect(), vec![])
         };
         assert_eq!(told(&view(true), &policy), [], "{name}");
-        let standing = decide(&view(true), &policy, at(50)).standing;
-        assert_eq!((standing.consecutive_failures, standing.blocks), (4, vec![]), "{name}");
+        let found = decide(&view(true), &policy, at(50)).blocks;
+        assert_eq!((found.consecutive_failures, found.blocks), (4, vec![]), "{name}");
         let newcomer = undecided("n");
         let mut asked = view(true);
         asked.executions.insert(newcomer.id.uid.clone(), newcomer);

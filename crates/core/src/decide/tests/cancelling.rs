@@ -25,7 +25,7 @@ fn decided(owner: Option<&Execution>, run: &Run, second: i64) -> Decision {
 
 fn told(decision: &Decision) -> Vec<&str> {
     let names = decision.actions.iter().map(|action| match action {
-        Action::Tell(Tell::CancelUnanswered { .. }) => "event",
+        Action::Tell(Announce::CancelUnanswered { .. }) => "event",
         Action::Change(Change { to: RunChange::AskedAgain(_), .. }) => "asked again",
         Action::Write(Write { says: Says::Progress { .. }, .. }) => "status",
         other => panic!("{other:?}"),

@@ -26,7 +26,7 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_fro
     let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
     assert_eq!(late.actions, [cancel(CancelReason::NotStarted)]);
 
-    released.memory.seen.has_stirred = true;
+    released.memory.seen.has_started_anything = true;
     let deadline = at(RELEASED) + Policy::default().default_timeout + Duration::from_mins(1);
     let early =
         decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 400));
@@ -116,7 +116,7 @@ fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
 #[test]
 fn a_default_time_out_that_changes_does_not_reach_what_runs() {
     let mut released = released();
-    released.memory.seen.has_stirred = true;
+    released.memory.seen.has_started_anything = true;
     released.timeout = Some(Duration::from_hours(2));
     let deadline = at(RELEASED) + Duration::from_hours(2) + Duration::from_mins(1);
     let policy = Policy { default_timeout: Duration::from_secs(1), ..Policy::default() };

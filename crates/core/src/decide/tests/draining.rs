@@ -108,7 +108,7 @@ fn a_target_that_does_not_drain_is_told_of_once() {
     let early = decide(&drains, &Policy::default(), at(50));
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&drains, &Policy::default(), deadline).actions;
-    assert!(matches!(&late[..], [Action::Tell(Tell::DrainSlow { holder, .. })] if *holder == id("a")), "{late:?}");
+    assert!(matches!(&late[..], [Action::Tell(Announce::DrainSlow { holder, .. })] if *holder == id("a")), "{late:?}");
     drains.drain_warned = true;
     assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
 }

@@ -254,7 +254,7 @@ proptest! {
         let show = decide(&target, &policy, at(NOW)).actions;
         for action in show {
             if let Action::Write(Write { execution, says: Says::Blocked(blocked), .. }) = action {
-                use crate::standing::Blocked::{Recovered, Yes};
+                use crate::blocks::Blocked::{Recovered, Yes};
                 let is_shown = matches!(blocked, Yes(_) | Recovered);
                 let shown = is_shown.then(|| blocked.reason().into());
                 target.executions.get_mut(&execution.uid).unwrap().blocked_shown = shown;
@@ -273,8 +273,8 @@ proptest! {
                     let contender = Execution { workflow_id: workflow.into(), recovery_of: recovery_of.clone(), ..undecided("new") };
                     target.executions.insert(contender.id.uid.clone(), contender);
                     let decision = decide(&target, &policy, at(NOW + later));
-                    let standing = decision.standing;
-                    (decision.judged.into_iter().map(|(_, it)| it.rule()).collect::<Vec<_>>(), standing)
+                    let blocks = decision.blocks;
+                    (decision.judged.into_iter().map(|(_, it)| it.rule()).collect::<Vec<_>>(), blocks)
                 };
                 prop_assert_eq!(judged(&target), judged(&rest));
             }

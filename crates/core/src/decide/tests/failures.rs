@@ -1,7 +1,7 @@
 //! Failures without a run.
 
 use super::*;
-use crate::schedule::Keep;
+use crate::schedule::Retention;
 
 #[test]
 fn an_unusable_spec_fails_before_rivals_are_compared() {
@@ -63,7 +63,7 @@ fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
     let late = || execution("a", ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) });
     let bad = || execution("a", unusable("bad"));
     let made = |analyses: bool| {
-        let mut made = made_by("s", 0, Keep::Needed, bad());
+        let mut made = made_by("s", 0, Retention::Needed, bad());
         made.child.iter_mut().for_each(|child| child.analyses = analyses);
         made
     };

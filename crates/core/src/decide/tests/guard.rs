@@ -1,7 +1,7 @@
 //! Clearances and cancellations count while their policies are in force (section 17, ADR 13).
 
 use super::*;
-use crate::guard::{Guard, WordKind};
+use crate::guard::{Directive, Guard};
 
 fn guarded(guard: Guard, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     Target { guard, ..target(executions, runs) }
@@ -18,7 +18,7 @@ fn cancelled(said: Option<bool>, execution: Execution) -> Execution {
     Execution { cancellation: Some(Box::new(cancellation(said))), ..execution }
 }
 
-fn says(uid: &str, kind: WordKind, counts: bool) -> Action {
+fn says(uid: &str, kind: Directive, counts: bool) -> Action {
     written(uid, vec![], Says::Unguarded { kind, counts })
 }
 
@@ -28,7 +28,7 @@ fn a_clearance_counts_while_its_policies_are_in_force() {
         let clearance = *set(said).clearance.unwrap();
         vec![written("b", vec![], Says::Cleared { clearance, effective: true })]
     };
-    let unguarded = || vec![says("b", WordKind::Clearance, false)];
+    let unguarded = || vec![says("b", Directive::Clearance, false)];
     // Each row: what the status reports, what is known about the policies, and the actions.
     let table = [
         (None, Guard::InForce, clears(None)),
@@ -70,7 +70,7 @@ fn a_cancellation_counts_while_its_policies_are_in_force() {
     let released = || vec![run(1, "a", Progress::Released)];
     let pending = || vec![run(1, "a", Progress::Pending)];
     let stops = || cancels("r1", CancelReason::Requested);
-    let says = |counts| says("a", WordKind::Cancellation, counts);
+    let says = |counts| says("a", Directive::Cancellation, counts);
     let mut stopped = run(1, "a", Progress::Released);
     (stopped.cancelled, stopped.cancel_reason) = (true, Some(CancelReason::Requested));
     let table: Vec<(&str, Target, Vec<Action>)> = vec![
@@ -100,7 +100,7 @@ fn a_cancellation_before_the_start_is_answered_before_anything_begins() {
         assert_eq!(failure.message.contains("no admission policy has checked"), said.is_some(), "{}", failure.message);
     }
     assert_eq!(actions(&with(Guard::Unknown, None)), []);
-    assert_eq!(actions(&with(Guard::Missing, None)), [says("a", WordKind::Cancellation, false)]);
+    assert_eq!(actions(&with(Guard::Missing, None)), [says("a", Directive::Cancellation, false)]);
     let ignored = actions(&with(Guard::Missing, Some(false)));
     assert_eq!(ignored, [create("a", 1)], "what does not count stops nothing");
 }

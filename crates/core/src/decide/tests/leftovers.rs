@@ -62,7 +62,7 @@ fn a_rival_of_a_deleted_execution_is_told_that_its_run_is_being_cancelled() {
 #[test]
 fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
     for owner in
-        [Owner::Nobody, Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere }]
+        [Owner::Nobody, Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Unwatched }]
     {
         for progress in [Progress::Pending, Progress::Released, done(true)] {
             let mut stranger = run(1, "x", progress);

@@ -6,7 +6,7 @@ use crate::circuit::Asks;
 use crate::execution::WaitingShown;
 use crate::fingerprint::Fingerprint;
 use crate::limit::{Ask, Limit, LimitSet, Limits, Places, SeenPlaces};
-use crate::schedule::{ChildOf, HeldBy, Keep, LastRun, Outcome as RunOutcome, Schedule};
+use crate::schedule::{ChildOf, HeldBy, LastRun, Outcome as RunOutcome, Retention, Schedule};
 use crate::target::TargetName;
 use crate::testing::limits::{limit, limited, place_of};
 
@@ -47,7 +47,7 @@ fn a_limit_matches_by_all_that_it_names() {
     .collect();
     let matches = |name: &str, workflow: Option<&str>| -> Vec<usize> {
         let target = named(name, Target::default());
-        target.limits_of_workflow(workflow, &limits).positions().collect()
+        target.limits_matching(workflow, &limits).positions().collect()
     };
     for (name, workflow, expected) in [
         ("node/a", Some("wf"), &[0, 1][..]),
@@ -87,7 +87,7 @@ fn what_a_limit_does_not_match_runs_as_if_there_were_none() {
     let policy = limited(&[of_workflow("other")]);
     let decision = decide(&target(vec![undecided("a")], vec![]), &policy, at(50));
     assert_eq!((decision.actions, decision.asks, decision.uses_place), (vec![create("a", 1)], vec![], false));
-    let child = ChildOf { schedule: Uid::new("s"), slot: at(0), analyses: true, keep: Keep::Needed };
+    let child = ChildOf { schedule: Uid::new("s"), slot: at(0), analyses: true, keep: Retention::Needed };
     let analysis = Execution { child: Some(Box::new(child)), ..undecided("a") };
     assert_eq!(decide(&target(vec![analysis], vec![]), &limited(&[limit("all")]), at(50)).actions, [create("a", 1)]);
 }
@@ -168,7 +168,7 @@ fn a_target_holds_places_from_its_pending_run_until_it_has_drained() {
         },
         ..run(1, "a", progress)
     };
-    let child = ChildOf { schedule: Uid::new("s"), slot: at(0), analyses: true, keep: Keep::Needed };
+    let child = ChildOf { schedule: Uid::new("s"), slot: at(0), analyses: true, keep: Retention::Needed };
     let analysis = Execution { child: Some(Box::new(child)), ..running("a", "r1") };
     let nobody = Run { owner: Owner::Nobody, ..run(1, "a", Progress::Released) };
     for (what, target, held) in [
@@ -192,7 +192,7 @@ fn a_target_holds_places_from_its_pending_run_until_it_has_drained() {
         ("a run without an owner", target(vec![], vec![nobody]), &[]),
         ("an analysis", target(vec![analysis], vec![run(1, "a", Progress::Released)]), &[]),
     ] {
-        let is: Vec<usize> = target.holds_places(&limits).positions().collect();
+        let is: Vec<usize> = target.limits_in_use(&limits).positions().collect();
         assert_eq!(is, held, "{what}");
     }
 }
@@ -217,7 +217,7 @@ fn a_schedule_is_held_without_a_place_and_its_child_has_its_place() {
     assert!(matches!(&decision.actions[..], [Action::CreateChild { .. }]), "{:?}", decision.actions);
     assert!(decision.uses_place && decision.asks.is_empty());
 
-    let child = ChildOf { schedule: schedule.id.uid.clone(), slot, analyses: false, keep: Keep::Needed };
+    let child = ChildOf { schedule: schedule.id.uid.clone(), slot, analyses: false, keep: Retention::Needed };
     let child = Execution { child: Some(Box::new(child)), ..undecided("c") };
     let decision = decide(&Target { places: place_of("s"), ..target(vec![child], vec![]) }, &policy, held_at);
     assert_eq!((decision.actions, decision.uses_place), (vec![create("c", 1)], true));

@@ -7,7 +7,7 @@ fn at_the_look_a_run_withdraws_before_an_earlier_one() {
     for earlier in [Progress::Pending, Progress::Released] {
         let mut first = run(1, "x", earlier);
         // The execution belongs to another operator, in a namespace that is not watched.
-        first.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+        first.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Unwatched };
         let target = target(vec![undecided("a")], vec![first, run(2, "a", Progress::Pending)]);
         let decided = actions(&target);
         let is_pending = target.runs[&Uid::new("r1")].is_pending();
@@ -39,7 +39,7 @@ fn a_run_that_was_given_up_is_deleted_and_never_committed_to() {
 #[test]
 fn at_the_look_a_later_run_does_not_count() {
     let mut later = run(2, "x", Progress::Pending);
-    later.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+    later.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Unwatched };
     let target = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending), later]);
     assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
 }

@@ -7,7 +7,7 @@ use crate::findings::{TaskCount, Wait};
 use crate::run::{Run, RunMemory, Seen};
 
 fn released(completed_tasks: u16) -> Run {
-    let seen = Seen { has_stirred: true, proof: Some(proof()), completed_tasks, ..Seen::default() };
+    let seen = Seen { has_started_anything: true, proof: Some(proof()), completed_tasks, ..Seen::default() };
     let memory = RunMemory { seen, ..RunMemory::default() };
     Run { total_tasks: Some(3), memory, ..run(1, "a", Progress::Released) }
 }
@@ -124,7 +124,7 @@ fn what_a_run_waits_for_is_said_five_seconds_after_its_release_until_something_h
     assert_eq!(awaited(&waits_at(&owner, &waits(Some(Wait::Node)), 200)), None, "once");
     assert_eq!(awaited(&waits_at(&owner, &waits(None), 200)), None, "nothing has started");
     let mut started = waits(Some(Wait::Node));
-    started.memory.seen.has_stirred = true;
+    started.memory.seen.has_started_anything = true;
     assert_eq!(awaited(&waits_at(&owner, &started, 200)), Some((String::new(), None)), "the workflow runs");
 }
 
@@ -146,7 +146,7 @@ fn steps_that_ran_again_are_told_of_once() {
     let owner = running("a", "r1");
     let mut replayed = released(0);
     replayed.memory.seen.replayed = Some("task-run".into());
-    let tell = Action::Tell(Tell::Replay { execution: id("a"), run: run_id("r1"), task_run: "task-run".into() });
+    let tell = Action::Tell(Announce::Replay { execution: id("a"), run: run_id("r1"), task_run: "task-run".into() });
     assert_eq!(decided(&owner, replayed.clone(), 3).actions, [tell]);
     replayed.memory.seen.replay_told = true;
     assert_eq!(decided(&owner, replayed, 3).actions, []);

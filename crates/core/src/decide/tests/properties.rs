@@ -3,17 +3,17 @@
 use super::*;
 use crate::action::{Probe, Record};
 use crate::backoff::{Backoff, Thousandths};
+use crate::blocks::TargetBlocks;
 use crate::circuit::Circuits;
 use crate::ending::Charge;
 use crate::explain::{Finding, OTHERWISE};
 use crate::name::ExecutionId;
 use crate::rules::RULES;
 use crate::schedule::{Held, PlannedBy};
-use crate::standing::Standing;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
-type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
+type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, TargetBlocks, Vec<Scheduled>);
 /// The answer for a schedule: the row that decided, its words, whether time ends its slot, and its part in circuits.
 type Scheduled = (&'static str, String, Option<bool>, Probe);
 
@@ -54,7 +54,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
         }
     }
     // It is reported with a write, and depends on what is known of the hint at that time.
-    decision.actions.retain(|action| !matches!(action, Action::Tell(Tell::HintIgnored { .. })));
+    decision.actions.retain(|action| !matches!(action, Action::Tell(Announce::HintIgnored { .. })));
     let scheduled = decision.schedules.iter().map(|(_, judgement)| {
         let (row, because) = judgement.asked.last().unwrap();
         // The rows before row 6 do not compute the next slot.
@@ -64,7 +64,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     });
     let scheduled = scheduled.collect();
     let verdicts = decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect();
-    (decision.actions, decision.waiting, verdicts, decision.standing, scheduled)
+    (decision.actions, decision.waiting, verdicts, decision.blocks, scheduled)
 }
 
 proptest! {
@@ -103,7 +103,7 @@ proptest! {
     fn no_circuit_holds_an_execution(target in any_target(), policy in any_policy()) {
         let without = Target { circuits: Circuits::default(), ..target.clone() };
         let (with, without) = (decide(&target, &policy, at(NOW)), decide(&without, &policy, at(NOW)));
-        prop_assert_eq!((with.judged, with.waiting, with.standing), (without.judged, without.waiting, without.standing));
+        prop_assert_eq!((with.judged, with.waiting, with.blocks), (without.judged, without.waiting, without.blocks));
     }
 
     #[test]

@@ -189,8 +189,8 @@ fn of_several_schedules_the_earliest_slot_goes_first_then_the_smaller_uid() {
 
 #[test]
 fn nobody_is_decided_on_by_a_blind_operator_and_no_child_is_removed() {
-    let old = made_by("s", -500, crate::schedule::Keep::Expendable, completed("p", "wf", 1, -400));
-    let new = made_by("s", -300, crate::schedule::Keep::Own, completed("q", "wf", 2, -200));
+    let old = made_by("s", -500, crate::schedule::Retention::Expendable, completed("p", "wf", 1, -400));
+    let new = made_by("s", -300, crate::schedule::Retention::Own, completed("q", "wf", 2, -200));
     let mut view = scheduled(target(vec![old, new], vec![]), vec![schedule("s")]);
     view.schedules.get_mut(&Uid::new("s")).unwrap().status.next = None;
     let seen = decide(&view, &Policy { cooldown_period: Duration::ZERO, ..Policy::default() }, at(50));
@@ -204,11 +204,11 @@ fn nobody_is_decided_on_by_a_blind_operator_and_no_child_is_removed() {
 
 #[test]
 fn a_create_whose_answer_was_lost_is_read_live_before_another_slot_is_made() {
-    let not_made = |tried: i64, second| match &decided(&with(|it| it.memory.tried = Some(at(tried))), second).actions[..]
-    {
-        [Action::CreateChild { slot, not_made, .. }] => (*slot, *not_made),
-        other => panic!("{other:?}"),
-    };
+    let not_made =
+        |tried: i64, second| match &decided(&with(|it| it.memory.create_tried = Some(at(tried))), second).actions[..] {
+            [Action::CreateChild { slot, not_made, .. }] => (*slot, *not_made),
+            other => panic!("{other:?}"),
+        };
     assert_eq!(not_made(60, 60), (at(60), None), "the same name again");
     assert_eq!(not_made(60, 130), (at(120), Some(at(60))));
     assert_eq!(not_made(0, 130), (at(120), None), "its status says what came of it");
@@ -265,7 +265,7 @@ fn a_generation_is_seen_and_a_hint_that_does_not_count_is_told_once_a_generation
             50,
         );
         let told = decision.actions.iter().find_map(|action| match action {
-            Action::Tell(Tell::HintIgnored { schedule, generation: 2, why }) if schedule.uid == Uid::new("s") => {
+            Action::Tell(Announce::HintIgnored { schedule, generation: 2, why }) if schedule.uid == Uid::new("s") => {
                 Some(*why)
             }
             _ => None,

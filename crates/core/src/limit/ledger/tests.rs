@@ -212,7 +212,7 @@ impl Plain {
                 self.given.insert(key, limits);
                 given.push(key);
             } else {
-                kept = kept.with(limits);
+                kept = kept.union(limits);
             }
         }
         given

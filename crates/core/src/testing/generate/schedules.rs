@@ -154,8 +154,8 @@ fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
     let seldom = prop::bool::weighted;
     let memory = (prop::option::weighted(0.1, slot()), prop::option::weighted(0.2, slot()));
     let memory = memory.prop_map(|(refused, tried)| ScheduleMemory {
-        refused: refused.map(|slot| Box::new(RefusedChild { slot: at(slot), message: "no".into() })),
-        tried: tried.map(at),
+        create_refused: refused.map(|slot| Box::new(RefusedChild { slot: at(slot), message: "no".into() })),
+        create_tried: tried.map(at),
         ..ScheduleMemory::default()
     });
     // Edits of the template, edits of the plan, and a restore under another uid.
@@ -240,7 +240,7 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
     target.circuits = circuits;
     for (execution, made) in target.executions.values_mut().zip(made) {
         let Some((schedule, slot)) = made else { continue };
-        let keep = Keep::Own;
+        let keep = Retention::Own;
         let found = schedules.iter_mut().find(|it| *it.id.uid.to_string() == *schedule);
         if let Some(found) = found {
             found.children.retain(|child| child.slot != at(slot));
@@ -258,7 +258,7 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
             let of_this = execution.child.as_mut().filter(|child| child.schedule == schedule.id.uid);
             if let Some(child) = of_this {
                 // Two children of one slot are one name at two times. No part of the schedule needs the deleted one.
-                child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Keep::Needed);
+                child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Retention::Needed);
             }
         }
     }

@@ -133,8 +133,8 @@ pub(super) fn with_triage(
     schedule.status = status;
     schedule.triage = Arc::new(spec);
     schedule.analyst = analyst.map(Box::new);
-    schedule.memory.gathered = gathered.map(Box::new);
-    schedule.memory.heard = heard.map(Box::new);
+    schedule.memory.triage_evidence = gathered.map(Box::new);
+    schedule.memory.analyst_answer = heard.map(Box::new);
     schedule.memory.others_begun = Begun::within_the_hour(
         begun.into_iter().map(|seconds| Began { at: at(seconds), beside: seconds % 2 == 0 }),
         at(NOW),

@@ -42,7 +42,7 @@ impl Mirror {
                 let shown = self.0.entry(execution.uid.clone()).or_default();
                 let kept = if says.keeps_conditions() { conditions(&json!({"status": shown})) } else { Vec::new() };
                 let subject = subject(known);
-                let written = status::says(name, &subject, says, kept, RUNS, now);
+                let written = status::render(name, &subject, says, kept, RUNS, now);
                 let ends = written.phase.is_some_and(wfe_api::Phase::is_terminal);
                 let mut written = json!(written);
                 if subject.gave_up && ends && written["runSequence"].is_null() {
@@ -136,7 +136,7 @@ fn as_read(execution: &Execution) -> Execution {
         proof.at = None;
     }
     if let Some(child) = &mut read.child {
-        child.keep = wfe_core::schedule::Keep::Needed;
+        child.keep = wfe_core::schedule::Retention::Needed;
     }
     read
 }

@@ -63,17 +63,17 @@ pub(super) async fn follow<Look: Future<Output = Result<Guard, CallError>>>(
         let (began, found) = loop {
             tokio::select! {
                 found = &mut next => break found,
-                () = sleep_until(known_until), if *told.borrow() != Guard::Unknown => tell(&told, Guard::Unknown),
+                () = sleep_until(known_until), if *told.borrow() != Guard::Unknown => publish(&told, Guard::Unknown),
             }
         };
         if let Ok(found) = found {
             known_until = began + within;
-            tell(&told, if known_until > Instant::now() { found } else { Guard::Unknown });
+            publish(&told, if known_until > Instant::now() { found } else { Guard::Unknown });
         }
     }
 }
 
-fn tell(told: &watch::Sender<Guard>, guard: Guard) {
+fn publish(told: &watch::Sender<Guard>, guard: Guard) {
     if !told.send_if_modified(|told| std::mem::replace(told, guard) != guard) {
         return;
     }

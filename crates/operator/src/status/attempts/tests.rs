@@ -11,7 +11,7 @@ use wfe_core::retry::Stop;
 use wfe_core::run::Outcome;
 
 use super::*;
-use crate::status::says;
+use crate::status::render;
 
 fn at(seconds: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -55,7 +55,7 @@ fn subject(attempts: Vec<Attempt>, number: u32) -> Subject {
 /// Returns what a write contains: the attempts, and the conditions by type with status, reason, message and time.
 fn written(subject: &Subject, what: &Says, now: i64) -> (Value, Value) {
     let target = TargetName::parse("node/n").unwrap();
-    let status = says(Some(&target), subject, what, Vec::new(), "runs", at(now));
+    let status = render(Some(&target), subject, what, Vec::new(), "runs", at(now));
     let conditions = status.conditions.iter().map(|it| {
         let since = it.last_transition_time.0.as_second() - at(0).timestamp();
         (it.type_.clone(), json!([it.status, it.reason, it.message, since]))
@@ -241,7 +241,7 @@ fn what_holds_the_next_attempt_back_is_said_beside_what_is_said_already() {
     let subject = subject(vec![ran(1, 0, Some(first_end())), waits()], 1);
     let (_, recorded) = (0, retrying(&subject, at(9), "True", conditions::BACKOFF, "attempt 2 of 3 begins at N"));
     let said = |kept: Vec<Condition>, waiting| {
-        let status = says(None, &subject, &Says::HeldBack { waiting }, kept, "runs", at(60));
+        let status = render(None, &subject, &Says::HeldBack { waiting }, kept, "runs", at(60));
         assert_eq!((status.phase, status.attempts.len()), (None, 0), "nothing but conditions");
         status.conditions
     };

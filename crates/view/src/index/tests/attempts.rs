@@ -168,7 +168,7 @@ fn what_was_read_of_an_owner_elsewhere_is_kept_while_a_run_of_it_is_there() {
     Kind::ALL.map(Delivery::ListEnds).into_iter().for_each(|delivery| index.apply(delivery, now()));
     index.owner_read(&key(), &a, read());
     index.owner_read(&key(), &b, read());
-    let known = |index: &Index, uid| index.entry(&key()).unwrap().target.memory.elsewhere.get(uid).is_some();
+    let known = |index: &Index, uid| index.entry(&key()).unwrap().target.memory.unwatched_owners.get(uid).is_some();
     assert!(known(&index, &a) && !known(&index, &b), "no run is of the other one");
     index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
     assert!(known(&index, &a));

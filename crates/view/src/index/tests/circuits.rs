@@ -5,7 +5,7 @@ use wfe_core::execution::FailedState;
 use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::policy::{CircuitPolicy, Policy};
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{ChildOf, Keep, LastRun, Outcome};
+use wfe_core::schedule::{ChildOf, LastRun, Outcome, Retention};
 
 use super::*;
 use crate::index::CircuitNews;
@@ -89,7 +89,7 @@ fn failed(uid: &str, n: u32) -> Delivery {
 /// Makes the execution a child of a schedule.
 fn child_of(schedule: &str, delivery: Delivery) -> Delivery {
     let Delivery::Execution(mut record) = delivery else { panic!("no execution") };
-    let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Keep::Needed };
+    let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Retention::Needed };
     record.execution.child = Some(Box::new(child));
     Delivery::Execution(record)
 }
@@ -100,7 +100,7 @@ fn outage() -> Vec<Delivery> {
 
 /// Settles the circuits and returns the news as text.
 fn news(index: &mut Index, second: i64) -> Vec<String> {
-    let news = index.settle_circuits(at(second));
+    let news = index.update_circuits(at(second));
     let word = |news| match news {
         CircuitNews::Opened(circuit) => format!("opened {}", circuit.fingerprint),
         CircuitNews::Closed(circuit) => format!("closed {} {:?}", circuit.fingerprint, circuit.why),
@@ -124,7 +124,7 @@ fn a_restart_knows_the_circuits_that_were_open() {
     assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
     assert_eq!(news(&mut index, 10), [""; 0]);
     let mut listed = synced(outage());
-    listed.settle_circuits(at(10));
+    listed.update_circuits(at(10));
     assert_eq!(open(&listed), [(PULL.to_owned(), at(5))]);
     assert_eq!(listed.circuits(), index.circuits());
     index.show_circuits(&Key::Chain(node(1).chain()));
@@ -188,20 +188,20 @@ fn another_policy_folds_all_anew_and_what_it_closes_is_spread() {
     let mut index = synced(outage());
     assert_eq!(news(&mut index, 10).len(), 1);
     let off = CircuitPolicy { outage_targets: 0, ..CircuitPolicy::default() };
-    index.rule_circuits(&Policy { circuits: off, ..Policy::default() });
+    index.set_circuit_policy(&Policy { circuits: off, ..Policy::default() });
     assert_eq!(news(&mut index, 11), [format!("closed {PULL} Forgotten")]);
     let closed: Vec<_> = index.circuits().closed().map(|it| (it.closed_at, it.why)).collect();
     assert_eq!(closed, [(at(11), Closing::Forgotten)]);
-    index.settle_circuits(at(71));
+    index.update_circuits(at(71));
     assert_eq!(index.circuits().closed().count(), 0, "after a base cooldown it says nothing");
-    index.rule_circuits(&Policy::default());
+    index.set_circuit_policy(&Policy::default());
     assert_eq!(news(&mut index, 72), [format!("opened {PULL}")]);
 }
 
 #[test]
 fn an_opening_and_a_closing_mark_the_schedules_that_failed_with_it() {
     let mut index = synced(vec![failed("failed", 20), schedule("healthy", 21)]);
-    index.settle_circuits(now());
+    index.update_circuits(now());
     apply(&mut index, outage());
     index.take_dirty();
     let failed = [Key::Chain(node(20).chain())];
@@ -219,15 +219,15 @@ fn an_opening_and_a_closing_mark_the_schedules_that_failed_with_it() {
 fn a_share_of_failures_that_grows_large_or_small_marks_the_schedules_that_fail() {
     let degraded = |index: &mut Index, second: i64| {
         index.take_dirty();
-        index.settle_circuits(at(second));
+        index.update_circuits(at(second));
         let marked = index.take_dirty();
         assert!(marked.iter().all(|key| *key == Key::Chain(node(20).chain())), "{marked:?}");
         (index.circuits().degraded().is_some(), !marked.is_empty())
     };
     let mut index = synced(vec![failed("failing", 20), schedule("healthy", 30)]);
     let off = CircuitPolicy { outage_targets: 0, breaker_minimum: 4, ..CircuitPolicy::default() };
-    index.rule_circuits(&Policy { circuits: off, ..Policy::default() });
-    index.settle_circuits(now());
+    index.set_circuit_policy(&Policy { circuits: off, ..Policy::default() });
+    index.update_circuits(now());
     apply(&mut index, outage());
     assert_eq!(degraded(&mut index, 10), (true, true));
     assert_eq!(degraded(&mut index, 11), (true, false));
@@ -258,7 +258,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let mut index = synced(vec![schedule("a", 20), schedule("b", 21)]);
     apply(&mut index, outage());
     apply(&mut index, [child_of("a", pulls(20, 5)), child_of("b", pulls(21, 5))]);
-    index.settle_circuits(at(10));
+    index.update_circuits(at(10));
     index.take_dirty();
     let judged = |uid: &str, n: u32, index: &Index, probe: Probe| {
         let entry = index.entry(&Key::Chain(node(n).chain())).unwrap();
@@ -267,42 +267,42 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
         Decision { schedules: vec![(id, judgement)], ..Decision::default() }
     };
     let turn = |index: &mut Index, second: i64| {
-        index.settle_circuits(at(second));
+        index.update_circuits(at(second));
         let turn = index.circuits().open().next().and_then(|circuit| circuit.turn.clone());
         turn.map(|uid| uid.to_string())
     };
     let asks = || Asks { circuit: Fingerprint::parse(PULL).unwrap(), failures: 1 };
     assert_eq!(turn(&mut index, 11), None);
     let waits = judged("a", 20, &index, Probe::Awaits(asks()));
-    index.line_up(&waits, at(11));
+    index.queue_probes(&waits, at(11));
     assert_eq!(turn(&mut index, 11).as_deref(), Some("a"));
     assert_eq!(index.take_dirty(), [Key::Chain(node(20).chain())]);
     let makes = judged("a", 20, &index, Probe::Makes(asks()));
-    index.line_up(&makes, at(65));
+    index.queue_probes(&makes, at(65));
     let waits = judged("b", 21, &index, Probe::Awaits(asks()));
-    index.line_up(&waits, at(66));
+    index.queue_probes(&waits, at(66));
     assert_eq!(turn(&mut index, 70).as_deref(), Some("a"));
     // The child has been seen: the next probe is due one wait later.
     let child = |state: ExecutionState| {
         let Delivery::Execution(mut record) = on(20, "probe", 75, state) else { panic!("no execution") };
-        let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Keep::Needed };
+        let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Retention::Needed };
         record.execution.child = Some(Box::new(child));
         Delivery::Execution(record)
     };
     apply(&mut index, [child(ExecutionState::Undecided { unusable: None, start_before: None })]);
-    index.settle_circuits(at(75));
+    index.update_circuits(at(75));
     let next = |index: &Index| index.circuits().open().next().map(|circuit| circuit.next_probe_at);
     assert_eq!(next(&index), Some(at(125)));
     let gone = judged("a", 20, &index, Probe::None);
-    index.line_up(&gone, at(76));
+    index.queue_probes(&gone, at(76));
     assert_eq!(turn(&mut index, 76).as_deref(), Some("b"));
     // A probe that is deleted before its end is forgotten. A probe that is seen to end is announced.
     let mut deleted = index;
     apply(&mut deleted, [Delivery::ExecutionDeleted(Uid::new("probe"))]);
-    deleted.settle_circuits(at(77));
+    deleted.update_circuits(at(77));
     assert_eq!(next(&deleted), Some(at(65)));
     apply(&mut deleted, [child(ExecutionState::Undecided { unusable: None, start_before: None })]);
-    deleted.settle_circuits(at(78));
+    deleted.update_circuits(at(78));
     apply(&mut deleted, [child(ExecutionState::Completed { started_at: None, completed_at: Some(at(80)) })]);
     assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Probe")]);
 }
@@ -318,7 +318,7 @@ fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
         if let ExecutionState::Failed(failed) = &mut record.execution.state {
             failed.fingerprint = Fingerprint::parse(STEP);
         }
-        let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Keep::Needed };
+        let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Retention::Needed };
         record.execution.child = Some(Box::new(child));
         Delivery::Execution(record)
     };
@@ -327,7 +327,7 @@ fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
     let undecided = || ExecutionState::Undecided { unusable: None, start_before: None };
     for (uid, schedule, told) in [("other", "s9", None), ("probe", "s1", Some(()))] {
         apply(&mut index, [child(on(1, uid, 80, undecided()), schedule)]);
-        index.settle_circuits(at(80));
+        index.update_circuits(at(80));
         apply(&mut index, [child(completes(1, uid, 80), schedule)]);
         let all = ["probed true".to_owned(), format!("closed {STEP} Probe")];
         assert_eq!(news(&mut index, 81), told.map_or_else(Vec::new, |()| all.to_vec()), "{uid}");

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{Child, ChildState, Keep, Outcome, RefusedChild, SaidOfChild, Schedule, child_name};
+use wfe_core::schedule::{Child, ChildState, Outcome, RefusedChild, Retention, SaidOfChild, Schedule, child_name};
 use wfe_core::triage::{Analyst, Began, Begun, State, Triage};
 
 use super::*;
@@ -87,7 +87,7 @@ fn children(index: &Index, uid: &str) -> Vec<i64> {
 }
 
 /// Returns whether, and for which reason, the index keeps this child.
-fn keep(index: &Index, schedule: &str, second: i64) -> Keep {
+fn keep(index: &Index, schedule: &str, second: i64) -> Retention {
     let uid = Uid::new(&uid_of(schedule, second));
     let execution = index.targets.values().find_map(|entry| entry.target.executions.get(&uid)).unwrap();
     execution.child.as_ref().unwrap().keep
@@ -116,7 +116,7 @@ fn a_schedule_knows_its_children_in_whatever_order_they_come_and_wherever_they_a
         assert_eq!(children(&index, "s"), [60, 120], "{order:?}");
         let listed = synced(order.map(|at| all().into_iter().nth(at).unwrap()).into());
         assert_eq!(children(&listed, "s"), [60, 120], "{order:?}");
-        assert_eq!([keep(&index, "s", 60), keep(&index, "s", 120)], [Keep::Needed, Keep::Needed]);
+        assert_eq!([keep(&index, "s", 60), keep(&index, "s", 120)], [Retention::Needed, Retention::Needed]);
         apply(&mut index, [Delivery::ExecutionDeleted(Uid::new("s-60"))]);
         assert_eq!(children(&index, "s"), [120], "{order:?}");
     }
@@ -170,22 +170,26 @@ fn a_child_is_told_whether_its_schedule_needs_it() {
     let made = |second| child("s", second, 9, if second == 60 { ELSEWHERE } else { TARGET }, &completed);
     apply(&mut index, [made(60), made(120), made(180)]);
     let keeps = |index: &Index| [60, 120, 180].map(|second| keep(index, "s", second));
-    assert_eq!(keeps(&index), [Keep::Own, Keep::Needed, Keep::Needed], "two are not recorded yet");
+    assert_eq!(keeps(&index), [Retention::Own, Retention::Needed, Retention::Needed], "two are not recorded yet");
     index.take_dirty();
     apply(&mut index, [schedule("s", 2, TARGET, 60)]);
     assert_eq!(index.take_dirty(), [key()], "nothing has changed for the other target");
     apply(&mut index, [schedule("s", 3, TARGET, 180)]);
-    assert_eq!(keeps(&index), [Keep::Expendable, Keep::Expendable, Keep::Own]);
+    assert_eq!(keeps(&index), [Retention::Expendable, Retention::Expendable, Retention::Own]);
     let mut both = vec![key(), key_of(ELSEWHERE)];
     both.sort_unstable();
     assert_eq!(index.take_dirty(), both);
     apply(&mut index, [Delivery::ScheduleDeleted(Uid::new("s"))]);
-    assert_eq!(keeps(&index), [Keep::Own; 3]);
+    assert_eq!(keeps(&index), [Retention::Own; 3]);
     assert_eq!(index.take_dirty(), both);
     apply(&mut index, [schedule("s", 4, TARGET, 180)]);
-    assert_eq!(keeps(&index), [Keep::Expendable, Keep::Expendable, Keep::Own], "its children were kept apart");
+    assert_eq!(
+        keeps(&index),
+        [Retention::Expendable, Retention::Expendable, Retention::Own],
+        "its children were kept apart"
+    );
     apply(&mut index, [Delivery::ExecutionDeleted(Uid::new("s-180"))]);
-    assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Keep::Expendable, Keep::Own]);
+    assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Retention::Expendable, Retention::Own]);
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn a_schedule_that_gets_another_target_takes_its_children_and_what_is_known_of_i
     index.take_dirty();
     apply(&mut index, [schedule("s", 3, ELSEWHERE, 0)]);
     let (at, moved) = find(&index, "s").unwrap();
-    assert_eq!((at, moved.memory.tried), (&key_of(ELSEWHERE), Some(slot(120))));
+    assert_eq!((at, moved.memory.create_tried), (&key_of(ELSEWHERE), Some(slot(120))));
     assert_eq!(children(&index, "s"), [60]);
     assert!(index.ready(&key()).is_some_and(|entry| entry.target.schedules.is_empty()), "nothing more comes there");
     assert!(index.take_dirty().contains(&key()));
@@ -224,8 +228,8 @@ fn one_that_is_made_again_under_its_name_is_another() {
     index.schedule_tried(&key(), &Uid::new("s"), slot(120));
     apply(&mut index, [Delivery::ScheduleDeleted(Uid::new("s")), schedule("t", 3, TARGET, 60)]);
     let (_, again) = find(&index, "t").unwrap();
-    assert_eq!((again.children.len(), again.memory.tried), (0, None));
-    assert_eq!(keep(&index, "s", 60), Keep::Own);
+    assert_eq!((again.children.len(), again.memory.create_tried), (0, None));
+    assert_eq!(keep(&index, "s", 60), Retention::Own);
     apply(&mut index, [child("t", 120, 4, TARGET, &completed)]);
     assert_eq!(children(&index, "t"), [120]);
 }
@@ -241,7 +245,7 @@ fn a_list_without_a_schedule_deletes_it_and_one_without_a_child_deletes_that() {
     apply(&mut index, [child("s", 120, 3, TARGET, &ended("Completed"))]);
     apply(&mut index, [Delivery::ListBegins(Kind::Schedule), Delivery::ListEnds(Kind::Schedule)]);
     assert!(find(&index, "s").is_none());
-    assert_eq!(keep(&index, "s", 120), Keep::Own);
+    assert_eq!(keep(&index, "s", 120), Retention::Own);
 }
 
 #[test]
@@ -253,7 +257,7 @@ fn without_schedules_targets_are_decided_on_all_the_same() {
     apply(&mut index, Kind::NEEDED.map(Delivery::ListEnds));
     assert!(index.is_synced() && index.unsynced().is_empty() && index.ready(&key()).is_some());
     assert!(!index.sees_schedules() && blind(&index, TARGET));
-    assert_eq!(keep(&index, "s", 60), Keep::Needed, "its schedule may be there");
+    assert_eq!(keep(&index, "s", 60), Retention::Needed, "its schedule may be there");
     // The CRD of schedules is not installed: the list begins again and again.
     for _ in 0..3 {
         apply(&mut index, [Delivery::ListBegins(Kind::Schedule)]);
@@ -274,7 +278,7 @@ fn without_schedules_targets_are_decided_on_all_the_same() {
     index.take_dirty();
     apply(&mut index, [Delivery::ListEnds(Kind::Schedule)]);
     assert!(index.sees_schedules() && !blind(&index, TARGET) && !blind(&index, "node/worker-3"));
-    assert_eq!(keep(&index, "s", 60), Keep::Own, "its schedule is not there");
+    assert_eq!(keep(&index, "s", 60), Retention::Own, "its schedule is not there");
     assert_eq!(index.take_dirty(), [key()], "the other target has nothing of schedules");
 }
 
@@ -289,7 +293,7 @@ fn a_watch_of_schedules_that_fails_blinds_their_schedules_until_it_is_heard_agai
     let blind = |index: &Index| index.ready(&key()).unwrap().target.blind_to_schedules;
     assert!(blind(&index) && index.take_dirty().is_empty());
     apply(&mut index, [child("s", 120, 3, TARGET, &completed)]);
-    assert_eq!(keep(&index, "s", 120), Keep::Needed, "nobody can see");
+    assert_eq!(keep(&index, "s", 120), Retention::Needed, "nobody can see");
     index.take_dirty();
     index.hear_schedules(true);
     assert!(!blind(&index));
@@ -299,7 +303,7 @@ fn a_watch_of_schedules_that_fails_blinds_their_schedules_until_it_is_heard_agai
     assert!(blind(&index));
     apply(&mut index, [schedule("s", 4, TARGET, RECORDED), Delivery::ListEnds(Kind::Schedule)]);
     assert!(!blind(&index));
-    assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Keep::Expendable, Keep::Own]);
+    assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Retention::Expendable, Retention::Own]);
     // A silent watch stays silent even after a complete list.
     index.hear_schedules(false);
     apply(&mut index, [Delivery::ListBegins(Kind::Schedule), schedule("s", 4, TARGET, RECORDED)]);
@@ -371,42 +375,42 @@ fn what_this_process_has_tried_for_a_schedule_is_forgotten_when_it_says_nothing_
     let mut index = synced(vec![schedule("s", 1, TARGET, 0)]);
     index.schedule_tried(&key(), &s, slot(60));
     apply(&mut index, [schedule("s", 2, TARGET, 0)]);
-    assert_eq!(memory(&index).tried, Some(slot(60)), "a new version changes nothing");
+    assert_eq!(memory(&index).create_tried, Some(slot(60)), "a new version changes nothing");
     index.forget_tries();
-    assert_eq!(memory(&index).tried, Some(slot(60)), "it may have got through all the same");
+    assert_eq!(memory(&index).create_tried, Some(slot(60)), "it may have got through all the same");
     apply(&mut index, [child("s", 60, 3, TARGET, &json!({}))]);
-    assert_eq!(memory(&index).tried, None, "it has got through");
+    assert_eq!(memory(&index).create_tried, None, "it has got through");
 
     index.schedule_tried(&key(), &s, slot(120));
     apply(&mut index, [schedule("s", 4, TARGET, 120)]);
-    assert_eq!(memory(&index).tried, None, "the slot is used");
+    assert_eq!(memory(&index).create_tried, None, "the slot is used");
 
     let mut index = synced(vec![schedule("s", 1, TARGET, 0)]);
     index.schedule_tried(&key(), &s, slot(60));
     index.child_refused(&key(), &s, refused());
-    assert_eq!((memory(&index).refused.as_deref(), memory(&index).tried), (Some(&refused()), None));
+    assert_eq!((memory(&index).create_refused.as_deref(), memory(&index).create_tried), (Some(&refused()), None));
     apply(&mut index, [schedule("s", 2, TARGET, 0)]);
-    assert_eq!(memory(&index).refused.as_deref(), Some(&refused()));
+    assert_eq!(memory(&index).create_refused.as_deref(), Some(&refused()));
     let mut edited = schedule("s", 3, TARGET, 0);
     if let Delivery::Schedule(record) = &mut edited {
         record.schedule.generation = 2;
     }
     apply(&mut index, [edited]);
-    assert_eq!(memory(&index).refused, None, "the template may be another");
+    assert_eq!(memory(&index).create_refused, None, "the template may be another");
     index.child_refused(&key(), &s, refused());
     index.forget_tries();
-    assert_eq!(memory(&index).refused, None);
+    assert_eq!(memory(&index).create_refused, None);
     index.child_refused(&key(), &s, refused());
     apply(&mut index, [schedule("s", 5, TARGET, 60)]);
-    assert_eq!(memory(&index).refused, None, "the status says so");
+    assert_eq!(memory(&index).create_refused, None, "the status says so");
     index.child_refused(&key(), &s, refused());
     index.child_refused(&key_of(ELSEWHERE), &s, refused());
-    assert_eq!(memory(&index).refused, None, "the slot is used");
+    assert_eq!(memory(&index).create_refused, None, "the slot is used");
 }
 
 #[test]
 fn the_words_of_a_child_are_known_until_the_status_says_how_it_ended() {
-    let said = |index: &Index| find(index, "s").unwrap().1.memory.said.clone();
+    let said = |index: &Index| find(index, "s").unwrap().1.memory.child_message.clone();
     let ends = |second, phase: &str, version| {
         let condition = json!({"type": "Succeeded", "status": "False", "message": "no such secret", "reason": "R",
                                "lastTransitionTime": text(now())});

@@ -24,7 +24,8 @@ pub(super) fn judge(
     as_it_says(evidence, execution, ended).or_else(|| by_rule(evidence, ledger?, execution, ended, counts))
 }
 
-/// The named execution had ended as the Skip says, on this target, before the Skip.
+/// Before the skip, the execution that it names had ended on this target, with the outcome and time that the skip
+/// states.
 fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let recent = &ended.status["skipDetails"]["recentRemediation"];
     let Some(name) = named(execution, recent) else {

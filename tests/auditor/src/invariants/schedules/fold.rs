@@ -15,8 +15,8 @@ use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
 /// How far in the future a time in a status may lie, in seconds. Beyond that a clock was ahead, and the plan begins
-/// anew. The plan's beginning is rounded up to whole seconds. A time at exactly this distance may therefore lie further
-/// from the true beginning.
+/// anew. The plan's beginning is rounded up to whole seconds. A time exactly 60 s after the rounded beginning can be
+/// more than 60 s after the real one.
 const MAX_AHEAD: Seconds = 60;
 
 /// What is wrong with a status: the rule, and a clause that completes "it".

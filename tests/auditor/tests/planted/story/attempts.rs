@@ -15,7 +15,8 @@ impl Story {
         self.object(&uid(name))["status"]["attempts"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Commits an execution to the run of its current or next attempt.
+    /// Makes run `number` the run of the last attempt in the status (the first, if there is none), and sets the
+    /// execution Running with it.
     pub(crate) fn commit_attempt(&mut self, name: &str, number: u64) {
         let mut attempts = self.attempts(name);
         if attempts.is_empty() {

@@ -12,8 +12,8 @@ use wfe_core::{Time, duration};
 use crate::cluster::ending::{Stop, ended, stopped_child};
 use crate::cluster::follow::{Follower, owners};
 use crate::cluster::hand::{Created, Hand};
-use crate::cluster::retell::Retelling;
-use crate::cluster::stories::{Change, Step, Story, is_done, uid};
+use crate::cluster::replay::Replay;
+use crate::cluster::scripts::{Change, Step, Story, is_done, uid};
 use crate::cluster::verdicts::RESULT;
 use crate::cluster::{delay, random_for};
 
@@ -32,7 +32,7 @@ pub(super) struct Play {
     story: &'static Story,
     /// The verdict that the run has as its result.
     says: Option<&'static str>,
-    retelling: Retelling,
+    retelling: Replay,
     acts: VecDeque<(Time, Act)>,
     /// When the run times out, unless it has no time-out or is already being stopped.
     deadline: Option<Time>,
@@ -75,7 +75,7 @@ impl Play {
         let timeout = run["spec"]["timeouts"]["pipeline"].as_str().map_or(Ok(DEFAULT_TIMEOUT), duration::parse);
         let timeout = timeout.ok().filter(|timeout| !timeout.is_zero());
         let deadline = timeout.and_then(|timeout| now.checked_add_signed(TimeDelta::from_std(timeout).ok()?));
-        let retelling = Retelling::new(story, run, now);
+        let retelling = Replay::new(story, run, now);
         Self { story, says, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
     }
 

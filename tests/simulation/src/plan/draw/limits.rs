@@ -3,11 +3,11 @@
 use fastrand::Rng;
 
 use super::{DRAINS_FOR_EVER, LASTS, MINUTE, SECOND, pick};
-use crate::plan::{Act, Create, Deed, Plan};
+use crate::plan::{Act, Create, Operation, Plan};
 
 /// The first seeds have no limits: their hashes show that limits cost nothing where there are none.
 const FROM: u64 = 200;
-/// One of this many later plans has limits.
+/// From seed [`FROM`] on, one plan in this many has limits.
 const EACH: u64 = 4;
 /// The limits: one for all, two that overlap, and two that meet on some targets only.
 const LIMITS: [&str; 4] = [
@@ -25,7 +25,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x11F7);
     plan.flags.push(format!("--limits={}", pick(&mut chance, &LIMITS)));
     // A target that drains for ever keeps its place for ever, and the line would never be empty.
-    plan.acts.retain(|act| !matches!(&act.what, Deed::Create(create) if create.story == DRAINS_FOR_EVER));
+    plan.acts.retain(|act| !matches!(&act.what, Operation::Create(create) if create.story == DRAINS_FOR_EVER));
     let at = chance.u64(MINUTE..LASTS);
     for number in 0..chance.u64(3..10) {
         let target =
@@ -37,6 +37,6 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
             story: "success".to_owned(),
             ..Create::default()
         };
-        plan.acts.push(Act { at: at + chance.u64(0..10 * SECOND), what: Deed::Create(create) });
+        plan.acts.push(Act { at: at + chance.u64(0..10 * SECOND), what: Operation::Create(create) });
     }
 }

@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::{LASTS, MINUTE, SECOND, pick};
-use crate::plan::{Act, Create, Deed, Fault, Millis, Plan, Trouble};
+use crate::plan::{Act, Create, Fault, Millis, Operation, Plan, Trouble};
 
 /// One of this many plans has each of the meetings. The remainder of the division selects it.
 const EACH: u64 = 32;
@@ -34,7 +34,7 @@ fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
         create(plan, at, &name, &own_target(number), story);
         // The pod was seen waiting before the gap. The time-out of the story deletes it within the gap.
         let starts = at + chance.u64(2 * SECOND..6 * SECOND);
-        plan.acts.push(Act { at: starts, what: Deed::StartPods(name) });
+        plan.acts.push(Act { at: starts, what: Operation::StartPods(name) });
         let from = starts - chance.u64(100..SECOND);
         let to = at + chance.u64(10 * SECOND..14 * SECOND);
         let refused = Trouble::WatchRefused { resource: "pods".to_owned(), code: 500 };
@@ -68,5 +68,5 @@ fn create(plan: &mut Plan, at: Millis, name: &str, target: &str, story: &str) {
         story: story.to_owned(),
         ..Create::default()
     };
-    plan.acts.push(Act { at, what: Deed::Create(create) });
+    plan.acts.push(Act { at, what: Operation::Create(create) });
 }

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::{BEFORE_ANYTHING_RAN, LASTS, MINUTE, SECOND, TARGETS, WORKFLOWS, pick};
-use crate::plan::{Act, Deed, Edit, Fault, Hint, Millis, NAMESPACES, NewSchedule, Plan, Trouble};
+use crate::plan::{Act, Edit, Fault, Hint, Millis, NAMESPACES, NewSchedule, Operation, Plan, Trouble};
 
 /// Specs with short and long intervals, with cron, with and without limits.
 const SPECS: [&str; 9] = [
@@ -33,7 +33,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
         let schedule = draw(&name, &mut chance);
         let at = chance.u64(0..LASTS / 3);
         people(plan, &schedule, at, &mut chance);
-        plan.acts.push(Act { at, what: Deed::Schedule(schedule) });
+        plan.acts.push(Act { at, what: Operation::Schedule(schedule) });
     }
     if !is_calm {
         faults(plan, &mut chance);
@@ -42,7 +42,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
         let from = chance.u64(MINUTE..LASTS / 2);
         plan.faults.push(Fault { from, to: from + DAY, replica: None, what: Trouble::Crash });
         // The play continues for a while afterwards.
-        plan.acts.push(Act { at: from + DAY + 3 * MINUTE, what: Deed::Touch("ops/fix-0".to_owned()) });
+        plan.acts.push(Act { at: from + DAY + 3 * MINUTE, what: Operation::Touch("ops/fix-0".to_owned()) });
     }
 }
 
@@ -67,11 +67,11 @@ fn draw(name: &str, chance: &mut Rng) -> NewSchedule {
 /// Adds deeds of people on a schedule and its children.
 fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut Rng) {
     let name = || schedule.name.clone();
-    let edit = |spec: Value| Deed::EditSchedule(Edit { name: schedule.name.clone(), spec });
+    let edit = |spec: Value| Operation::EditSchedule(Edit { name: schedule.name.clone(), spec });
     for _ in 0..chance.usize(0..5) {
         let at = created + chance.u64(SECOND..LASTS);
         let later = at + chance.u64(SECOND..3 * MINUTE);
-        let mut does = |at: Millis, what: Deed| plan.acts.push(Act { at, what });
+        let mut does = |at: Millis, what: Operation| plan.acts.push(Act { at, what });
         match chance.u8(0..10) {
             0 | 1 => {
                 does(at, edit(json!({"suspend": true})));
@@ -81,16 +81,16 @@ fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut
             3 => {
                 let after = chance.bool().then(|| chance.u32(0..90));
                 let interval = after.is_none().then(|| "10s".to_owned());
-                does(at, Deed::Hint(Hint { name: name(), after, interval, lasts: chance.u32(91..300) }));
+                does(at, Operation::Hint(Hint { name: name(), after, interval, lasts: chance.u32(91..300) }));
             }
             4 => {
-                does(at, Deed::DeleteSchedule(name()));
-                does(at + chance.u64(0..30 * SECOND), Deed::Schedule(schedule.clone()));
+                does(at, Operation::DeleteSchedule(name()));
+                does(at + chance.u64(0..30 * SECOND), Operation::Schedule(schedule.clone()));
             }
-            5 => does(at, Deed::WipeSchedule(name())),
-            6 => does(at, Deed::DeleteChild(name())),
-            7 => does(at, Deed::CancelChild(name())),
-            _ => does(at, Deed::ClearChild(name())),
+            5 => does(at, Operation::WipeSchedule(name())),
+            6 => does(at, Operation::DeleteChild(name())),
+            7 => does(at, Operation::CancelChild(name())),
+            _ => does(at, Operation::ClearChild(name())),
         }
     }
 }

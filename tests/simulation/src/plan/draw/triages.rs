@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{LASTS, MINUTE, SECOND, pick};
 use crate::cluster::verdicts::{SAYS, names};
-use crate::plan::{Act, Deed, Fault, Plan, Trouble};
+use crate::plan::{Act, Fault, Operation, Plan, Trouble};
 
 /// The second registry. Some of those schedules use it.
 const OTHER: &str = "other.test";
@@ -22,7 +22,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     let tekton = plan.tekton.clone();
     let mut resumes = Vec::new();
     for act in &mut plan.acts {
-        let Deed::Schedule(schedule) = &mut act.what else { continue };
+        let Operation::Schedule(schedule) = &mut act.what else { continue };
         if let Some(mut triage) = triage(&tekton, &mut chance) {
             if schedule.spec["cron"].is_string()
                 && let Some(fields) = triage["allowAdjust"].as_array_mut()
@@ -34,7 +34,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
         schedule.registry = (chance.u8(0..4) == 0).then(|| OTHER.to_owned());
         for _ in 0..chance.usize(0..3) {
             let at = act.at + chance.u64(MINUTE..LASTS);
-            resumes.push(Act { at, what: Deed::Resume(schedule.name.clone()) });
+            resumes.push(Act { at, what: Operation::Resume(schedule.name.clone()) });
         }
     }
     plan.acts.extend(resumes);

@@ -1,7 +1,7 @@
 //! A controller that is stopped, and servers that forget.
 
 use serde_json::{Value, json};
-use wfe_simulation::cluster::stories::VERSIONS;
+use wfe_simulation::cluster::scripts::VERSIONS;
 
 use super::compare::{assert_same, expected, plain, timeless};
 use super::stage::{Stage, path};

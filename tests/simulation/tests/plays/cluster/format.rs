@@ -1,6 +1,6 @@
 //! A fixture that does not have the current recorder's format is refused, with file and line.
 
-use wfe_simulation::cluster::stories::Story;
+use wfe_simulation::cluster::scripts::Story;
 
 const RUN: &str = concat!(
     r#"{"change":"ADDED","kind":"PipelineRun","name":"a","object":{"apiVersion":"tekton.dev/v1","kind":"PipelineRun","#,

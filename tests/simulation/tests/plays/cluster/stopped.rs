@@ -1,7 +1,7 @@
 //! Runs that are cancelled, time out or are deleted.
 
 use serde_json::json;
-use wfe_simulation::cluster::stories::VERSIONS;
+use wfe_simulation::cluster::scripts::VERSIONS;
 
 use super::compare::{assert_same, expected, plain, timeless};
 use super::stage::Stage;

@@ -1,6 +1,6 @@
 //! Undisturbed runs end as recorded.
 
-use wfe_simulation::cluster::stories::{VERSIONS, playable, stories};
+use wfe_simulation::cluster::scripts::{VERSIONS, playable, stories};
 
 use super::compare::{Left, assert_same, expected, plain};
 use super::stage::Stage;

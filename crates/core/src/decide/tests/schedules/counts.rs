@@ -2,11 +2,11 @@
 //! kept.
 
 use super::*;
-use crate::schedule::{Child, HistoryLimits, Keep};
+use crate::schedule::{Child, HistoryLimits, Retention};
 
 /// A child of schedule `s`.
 fn of_s(execution: Execution) -> Execution {
-    made_by("s", 0, Keep::Own, execution)
+    made_by("s", 0, Retention::Own, execution)
 }
 
 fn rule(past: Vec<Execution>, asks: Execution) -> &'static str {
@@ -71,7 +71,7 @@ fn a_child_that_broke_half_way_blocks_as_any_does() {
 #[test]
 fn a_cooldown_passes_between_children_of_schedules_and_binds_all_others() {
     let done = || completed("p", "wf", 1, 45);
-    let of_other = |it| made_by("t", 0, Keep::Own, it);
+    let of_other = |it| made_by("t", 0, Retention::Own, it);
     assert_eq!(rule(vec![done()], undecided("a")), "5 cooldown");
     assert_eq!(rule(vec![of_s(done())], of_s(undecided("a"))), "6 otherwise");
     assert_eq!(rule(vec![of_s(done())], undecided("a")), "5 cooldown");
@@ -83,18 +83,18 @@ fn a_cooldown_passes_between_children_of_schedules_and_binds_all_others() {
 
 #[test]
 fn a_schedule_passes_the_cooldown_of_children_of_schedules() {
-    let own = |it| made_by("s", 0, Keep::Own, it);
+    let own = |it| made_by("s", 0, Retention::Own, it);
     let holds = |past: Execution| {
         let view = scheduled(target(vec![past], vec![]), vec![schedule("s")]);
         decide(&view, &Policy::default(), at(60)).schedules[0].1.held
     };
     assert_eq!(holds(own(completed("p", "wf", 1, 10))), None);
     assert_eq!(holds(completed("p", "wf", 1, 10)), Some(HeldBy::RecentlyRemediated));
-    assert_eq!(holds(made_by("t", 0, Keep::Own, completed("p", "wf", 1, 10))), None);
+    assert_eq!(holds(made_by("t", 0, Retention::Own, completed("p", "wf", 1, 10))), None);
     assert_eq!(holds(own(stalled("p", "wf", 1, 10, 1000))), None);
 }
 
-fn keeps(schedule: &Schedule) -> Vec<(i64, Keep)> {
+fn keeps(schedule: &Schedule) -> Vec<(i64, Retention)> {
     let keeps = schedule.keeps();
     let slot = |child: &Child| (child.slot - at(0)).num_seconds();
     schedule.children.iter().map(|child| (slot(child), keeps[&child.uid])).collect()
@@ -118,7 +118,7 @@ fn the_newest_of_each_kind_stay_and_what_is_not_recorded_is_needed() {
         ];
         keeps(&schedule).into_iter().map(|(_, keep)| keep).collect::<Vec<_>>()
     };
-    let (own, gone, needed) = (Keep::Own, Keep::Expendable, Keep::Needed);
+    let (own, gone, needed) = (Retention::Own, Retention::Expendable, Retention::Needed);
     assert_eq!(history(1, 1), [gone, gone, gone, gone, own, own, needed, needed]);
     assert_eq!(history(2, 2), [gone, gone, own, own, own, own, needed, needed]);
     assert_eq!(history(0, 0), [gone, gone, gone, gone, gone, gone, needed, needed]);
@@ -133,9 +133,9 @@ fn children_of_a_plan_before_are_history_and_an_unwritten_plan_needs_all() {
         it.history.failed = 1;
         it.status.planned_from = Some(at(30));
     });
-    assert_eq!(keeps(&schedule), [(-120, Keep::Expendable), (-60, Keep::Expendable), (0, Keep::Own)]);
+    assert_eq!(keeps(&schedule), [(-120, Retention::Expendable), (-60, Retention::Expendable), (0, Retention::Own)]);
     schedule.status = ScheduleStatus::default();
-    assert_eq!(keeps(&schedule).into_iter().filter(|(_, keep)| *keep == Keep::Needed).count(), 3);
+    assert_eq!(keeps(&schedule).into_iter().filter(|(_, keep)| *keep == Retention::Needed).count(), 3);
 }
 
 fn removed(executions: Vec<Execution>, second: i64) -> (Vec<String>, Option<Time>) {
@@ -155,26 +155,34 @@ fn an_expendable_child_goes_as_if_its_time_were_over_and_a_needed_one_never() {
         removed(vec![made_by("s", 0, keep, old), completed("new", "other", 2, 10)], second)
     };
     let (nobody, old) = (Vec::<String>::new(), vec!["old".to_owned()]);
-    assert_eq!(gone(Keep::Expendable, None, cooled), (old.clone(), None));
-    assert_eq!(gone(Keep::Expendable, Some(100_000), cooled), (old.clone(), None));
-    assert_eq!(gone(Keep::Expendable, None, cooled - 1), (nobody.clone(), Some(at(cooled))), "others cool down by it");
+    assert_eq!(gone(Retention::Expendable, None, cooled), (old.clone(), None));
+    assert_eq!(gone(Retention::Expendable, Some(100_000), cooled), (old.clone(), None));
+    assert_eq!(
+        gone(Retention::Expendable, None, cooled - 1),
+        (nobody.clone(), Some(at(cooled))),
+        "others cool down by it"
+    );
     let newer = |newer: Execution, second| {
-        removed(vec![made_by("s", 0, Keep::Expendable, completed("old", "w", 1, 0)), newer], second).0
+        removed(vec![made_by("s", 0, Retention::Expendable, completed("old", "w", 1, 0)), newer], second).0
     };
-    assert_eq!(newer(made_by("s", 60, Keep::Own, completed("new", "w", 2, 10)), 20), old, "a newer one cools down");
+    assert_eq!(
+        newer(made_by("s", 60, Retention::Own, completed("new", "w", 2, 10)), 20),
+        old,
+        "a newer one cools down"
+    );
     assert_eq!(newer(completed("new", "w", 2, 10), 20), old);
     let old_of_nobody = Execution { ttl: Some(Duration::ZERO), ..completed("old", "w", 1, 0) };
-    let schedules = removed(vec![old_of_nobody, made_by("s", 0, Keep::Own, completed("n", "w", 2, 10))], 20);
+    let schedules = removed(vec![old_of_nobody, made_by("s", 0, Retention::Own, completed("n", "w", 2, 10))], 20);
     assert_eq!(schedules.0, nobody, "schedules cool down by what no schedule made");
-    assert_eq!(gone(Keep::Needed, Some(0), 100_000), (nobody.clone(), None));
-    assert_eq!(gone(Keep::Own, None, 100_000), (nobody.clone(), None));
-    assert_eq!(gone(Keep::Own, Some(1000), 999), (nobody, Some(at(1000))));
-    assert_eq!(gone(Keep::Own, Some(1000), 1000), (old, None));
+    assert_eq!(gone(Retention::Needed, Some(0), 100_000), (nobody.clone(), None));
+    assert_eq!(gone(Retention::Own, None, 100_000), (nobody.clone(), None));
+    assert_eq!(gone(Retention::Own, Some(1000), 999), (nobody, Some(at(1000))));
+    assert_eq!(gone(Retention::Own, Some(1000), 1000), (old, None));
 }
 
 #[test]
 fn an_expendable_child_on_which_the_target_rests_stays() {
-    let expendable = |it| made_by("s", 0, Keep::Expendable, it);
+    let expendable = |it| made_by("s", 0, Retention::Expendable, it);
     let blocks =
         Execution { blocked_shown: Some("PreviousExecutionFailed".into()), ..expendable(broke("p", "w", 1, 0)) };
     let skips = |uid: &str| expendable(execution(uid, ExecutionState::Skipped { completed_at: Some(at(5)) }));

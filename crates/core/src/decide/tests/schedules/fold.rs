@@ -129,7 +129,7 @@ impl Story {
                 self.settle();
                 self.second += 60;
                 let refused = RefusedChild { slot: at(self.second), message: "no".into() };
-                self.schedule.memory.refused = Some(Box::new(refused));
+                self.schedule.memory.create_refused = Some(Box::new(refused));
                 self.all.push((self.second, Outcome::Refused));
                 self.settle();
             }
@@ -177,7 +177,7 @@ proptest! {
         policy in any_policy(),
     ) {
         let mut target = target;
-        let outcomes = |it: &Schedule| it.children.len() + usize::from(it.memory.refused.is_some()) + 1;
+        let outcomes = |it: &Schedule| it.children.len() + usize::from(it.memory.create_refused.is_some()) + 1;
         let most: usize = target.schedules.values().map(|it| outcomes(it) + 4).sum();
         for write in 0.. {
             let decision = decide(&target, &policy, at(NOW));

@@ -36,11 +36,11 @@ fn outcome_count_and_next_are_one_write() {
     let mut told = failed.clone();
     let words = |slot: i64, words: &str| Some(Box::new(SaidOfChild { slot: at(slot), words: words.into() }));
     let message = |it: &Schedule| said(it, 75).last_run.unwrap().message.unwrap();
-    told.memory.said = words(60, "task clean failed: exit code 1");
+    told.memory.child_message = words(60, "task clean failed: exit code 1");
     assert_eq!(*message(&told), *"WorkflowExecution ops/wfs-s-1800000060: Unknown: task clean failed: exit code 1");
-    told.memory.said = words(60, &"é".repeat(2000));
+    told.memory.child_message = words(60, &"é".repeat(2000));
     assert_eq!(message(&told).chars().count(), 1024, "as much as the CRD takes");
-    told.memory.said = words(0, "of another run");
+    told.memory.child_message = words(0, "of another run");
     assert_eq!(said(&told, 75), status);
     assert_eq!(only_record(&decided(&failed, 75)).gone, None);
     assert_eq!(decided(&Schedule { status, ..failed }, 75).actions, []);
@@ -92,7 +92,7 @@ fn what_was_missed_is_said_with_the_next_write() {
     assert_eq!(decided(&schedule("s"), 190).actions, [made(180, 190 + 3600)]);
     assert_eq!(named(child(180)).last_missed, missed);
     assert_eq!(named(ended_child(180, Outcome::Completed, 195)).last_missed, missed, "it ended before it was named");
-    let refused = with(|it| it.memory.refused = Some(refusal(180).into()));
+    let refused = with(|it| it.memory.create_refused = Some(refusal(180).into()));
     assert_eq!(said(&refused, 200).last_missed, missed);
     let old = Some(Missed { slot: at(-500), count: 3 });
     let ended = |slot| {
@@ -205,7 +205,7 @@ fn refusal(slot: i64) -> RefusedChild {
 
 #[test]
 fn a_refused_child_is_a_failure_of_its_slot() {
-    let refused = with(|it| it.memory.refused = Some(refusal(60).into()));
+    let refused = with(|it| it.memory.create_refused = Some(refusal(60).into()));
     let status = said(&refused, 61);
     let run = LastRun {
         slot: at(60),
@@ -229,7 +229,7 @@ fn a_refused_child_is_a_failure_of_its_slot() {
 
 #[test]
 fn a_refusal_by_a_clock_that_was_ahead_begins_no_plan_anew() {
-    let ahead = |slot| with(|it| it.memory.refused = Some(refusal(slot).into()));
+    let ahead = |slot| with(|it| it.memory.create_refused = Some(refusal(slot).into()));
     assert_eq!(said(&ahead(50 + 60), 50).last_run.unwrap().slot, at(110));
     assert_eq!(decided(&ahead(50 + 61), 50).actions, [], "it would be recorded again and again");
 }
@@ -237,7 +237,7 @@ fn a_refusal_by_a_clock_that_was_ahead_begins_no_plan_anew() {
 #[test]
 fn a_refusal_of_an_earlier_plan_says_nothing() {
     let edited = with(|it| {
-        it.memory.refused = Some(refusal(60).into());
+        it.memory.create_refused = Some(refusal(60).into());
         it.revision = Revision(8);
     });
     let status = said(&edited, 61);

@@ -258,5 +258,5 @@ fn a_restore_keeps_what_a_triage_has_done_and_an_edit_ends_it() {
 fn a_child_of_a_clock_that_was_ahead_is_kept_for_its_own_time_only() {
     let far = crate::schedule::Child { created: at(0), ..ended_child(100_000, Outcome::Completed, 20) };
     let ahead = with(|it| it.children = vec![far]);
-    assert_eq!(ahead.keeps().into_values().collect::<Vec<_>>(), [crate::schedule::Keep::Own]);
+    assert_eq!(ahead.keeps().into_values().collect::<Vec<_>>(), [crate::schedule::Retention::Own]);
 }

@@ -305,7 +305,7 @@ fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage
         (ConfigurationError, false, State::Filed, Verdict::FileFix),
         (Unknown, true, State::Paused, Verdict::PauseAndNotify),
     ] {
-        let schedule = failing(|it| it.memory.gathered = Some(Box::new(gathered(reason, ran))));
+        let schedule = failing(|it| it.memory.triage_evidence = Some(Box::new(gathered(reason, ran))));
         let status = said(&schedule, 20);
         let triage = status.triage.clone().unwrap();
         assert_eq!((triage.state, triage.verdict), (state, Some(verdict)));
@@ -322,7 +322,7 @@ fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage
 #[test]
 fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
     let paused = failing(|it| {
-        it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true)));
+        it.memory.triage_evidence = Some(Box::new(gathered(FailureReason::Unknown, true)));
     });
     let paused = failing(|it| it.status = said(&paused, 20));
     let decision = decided(&paused, 100_000);
@@ -382,17 +382,18 @@ fn a_child_that_ends_while_it_is_paused_is_recorded_and_nothing_is_next() {
 fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
     let begins = failing(|it| {
         it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
-        it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true)));
+        it.memory.triage_evidence = Some(Box::new(gathered(FailureReason::Unknown, true)));
     });
     let triage = triage_said(&begins, 20);
     assert_eq!((triage.state, triage.verdict, triage.evidence.as_deref()), (State::Analysing, None, Some("d1")));
     // After a restart the evidence must be read again.
     assert!(matches!(step(&analysing(|_| {}), 21), Some(TriageDoes::Gather(_))));
     let again = analysing(|it| {
-        it.memory.gathered = Some(Box::new(Gathered { digest: "d2".into(), ..gathered(FailureReason::Unknown, true) }));
+        it.memory.triage_evidence =
+            Some(Box::new(Gathered { digest: "d2".into(), ..gathered(FailureReason::Unknown, true) }));
     });
     assert_eq!(triage_said(&again, 21).evidence.as_deref(), Some("d2"), "the record is of what is shown");
-    let creates = analysing(|it| it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true))));
+    let creates = analysing(|it| it.memory.triage_evidence = Some(Box::new(gathered(FailureReason::Unknown, true))));
     let Some(TriageDoes::Analyse(analyse)) = step(&creates, 21) else { panic!("creates nothing") };
     let timeout = std::time::Duration::from_mins(10);
     assert_eq!(*analyse, Analyse { generation: 1, start_before: at(620), timeout, evidence: "{}".into() });
@@ -416,7 +417,7 @@ fn a_workflow_that_analyses_is_followed_to_its_verdict() {
     let says = analysing(|it| {
         it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
+        it.memory.analyst_answer = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     let triage = triage_said(&says, 40);
     assert_eq!((triage.state, triage.verdict), (State::Paused, Some(Verdict::PauseAndNotify)));
@@ -433,7 +434,8 @@ fn an_analyst_that_gives_no_verdict_fails_its_triage_and_the_schedule_goes_on() 
     let silent = analysing(|it| {
         it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = Some(Box::new(Heard { of: OF.into(), said: Err("its result verdict is no JSON".into()) }));
+        it.memory.analyst_answer =
+            Some(Box::new(Heard { of: OF.into(), said: Err("its result verdict is no JSON".into()) }));
     });
     for (schedule, why) in [(deleted, "deleted"), (failed, "Unknown"), (silent, "no JSON")] {
         let status = said(&schedule, 40);
@@ -456,7 +458,7 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         it.status.next = Some(Planned { at: at(90), why: PlannedBy::Interval });
         it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
+        it.memory.analyst_answer = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     assert_eq!(triage_said(&ended, 50).state, State::Noted);
     // A verdict does not act on later failures either, even if there are as many.
@@ -464,7 +466,7 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         let schedule = analysing(|it| {
             it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
             name(it);
-            it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
+            it.memory.analyst_answer = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
             change(it);
         });
         triage_said(&schedule, 50).state
@@ -482,7 +484,7 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
         spec(it).allow_adjust = vec![Field::Interval];
         it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = Some(Box::new(heard(Verdict::AdjustConfig, interval)));
+        it.memory.analyst_answer = Some(Box::new(heard(Verdict::AdjustConfig, interval)));
     });
     let status = said(&schedule, 40);
     assert_eq!(status.triage.as_ref().unwrap().state, State::Adjusted);

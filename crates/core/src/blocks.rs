@@ -13,7 +13,7 @@ pub const RECOVERED: &str = "Recovered";
 
 /// The blocks and the counter of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct TargetBlocks {
     /// The pre-execution failures in a row (section 7).
     pub consecutive_failures: u32,
     /// What blocks the target until a person clears it, newest first: a clearance of the first lifts all.
@@ -71,7 +71,7 @@ impl Blocked {
     }
 }
 
-impl Standing {
+impl TargetBlocks {
     /// Reads the blocks and the counter from a history.
     pub(crate) fn of(history: &History<'_>, policy: &Policy, now: Time) -> Self {
         let consecutive_failures = history.consecutive_failures(policy, now);

@@ -1,25 +1,29 @@
 //! Whether the clearance and the cancellation of an execution count (section 17).
 
 use super::{Cancellation, Clearance, Execution, ExecutionState, Recorded};
-use crate::guard::{Guard, Unguarded, Word, WordKind};
+use crate::guard::{Directive, DirectiveState, Guard, Unguarded};
 
 impl Execution {
     /// Returns its cancellation, if that counts.
     #[must_use]
     pub fn cancelled(&self, guard: Guard) -> Option<&Cancellation> {
-        self.cancellation.as_deref().filter(|_| self.word(WordKind::Cancellation, guard) == Some(Word::Counts))
+        self.cancellation
+            .as_deref()
+            .filter(|_| self.directive(Directive::Cancellation, guard) == Some(DirectiveState::Counts))
     }
 
     /// Returns whether a clearance or cancellation counts; `None` if there is none that can have an effect. Only a
     /// failure can be cleared, and only an execution that has not ended can be cancelled.
     #[must_use]
-    pub fn word(&self, kind: WordKind, guard: Guard) -> Option<Word> {
+    pub fn directive(&self, kind: Directive, guard: Guard) -> Option<DirectiveState> {
         let word = match (self.shown_unguarded(kind), guard) {
             // Once a status has recorded that it counts, it counts.
-            (Some(Unguarded { counts: true, .. }), _) | (_, Guard::InForce) | (None, Guard::Recorded) => Word::Counts,
-            (_, Guard::Unknown) => Word::Open,
-            (None, Guard::Missing) => Word::Unguarded,
-            (Some(_), Guard::Missing | Guard::Recorded) => Word::Ignored,
+            (Some(Unguarded { counts: true, .. }), _) | (_, Guard::InForce) | (None, Guard::Recorded) => {
+                DirectiveState::Counts
+            }
+            (_, Guard::Unknown) => DirectiveState::Open,
+            (None, Guard::Missing) => DirectiveState::Unguarded,
+            (Some(_), Guard::Missing | Guard::Recorded) => DirectiveState::Ignored,
         };
         self.can_act(kind).then_some(word)
     }
@@ -27,29 +31,29 @@ impl Execution {
     /// Returns the new value of the condition `Unguarded`: whether the clearance or cancellation counts, although no
     /// policy was in force when it was seen. `None` if the status is up to date, or a policy was in force.
     #[must_use]
-    pub fn unguarded_anew(&self, kind: WordKind, guard: Guard) -> Option<bool> {
-        match (self.word(kind, guard)?, self.shown_unguarded(kind)) {
-            (Word::Unguarded, _) => Some(false),
-            (Word::Counts, Some(Unguarded { counts: false, .. })) => Some(true),
+    pub fn unguarded_anew(&self, kind: Directive, guard: Guard) -> Option<bool> {
+        match (self.directive(kind, guard)?, self.shown_unguarded(kind)) {
+            (DirectiveState::Unguarded, _) => Some(false),
+            (DirectiveState::Counts, Some(Unguarded { counts: false, .. })) => Some(true),
             _ => None,
         }
     }
 
     /// Returns whether one is set that can still have an effect.
-    fn can_act(&self, kind: WordKind) -> bool {
+    fn can_act(&self, kind: Directive) -> bool {
         match kind {
-            WordKind::Clearance => {
+            Directive::Clearance => {
                 let is_new = self.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
                 is_new && matches!(self.state, ExecutionState::Failed(_))
             }
-            WordKind::Cancellation => self.cancellation.is_some() && !self.is_terminal(),
+            Directive::Cancellation => self.cancellation.is_some() && !self.is_terminal(),
         }
     }
 
-    pub(crate) fn shown_unguarded(&self, kind: WordKind) -> Option<Unguarded> {
+    pub(crate) fn shown_unguarded(&self, kind: Directive) -> Option<Unguarded> {
         match kind {
-            WordKind::Clearance => self.clearance.as_ref()?.unguarded,
-            WordKind::Cancellation => self.cancellation.as_ref()?.unguarded,
+            Directive::Clearance => self.clearance.as_ref()?.unguarded,
+            Directive::Cancellation => self.cancellation.as_ref()?.unguarded,
         }
     }
 }

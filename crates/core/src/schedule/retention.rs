@@ -8,7 +8,7 @@ use crate::name::Uid;
 
 /// Whether a child that has ended is kept for its schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum Retention {
     /// Its outcome is not recorded yet, or that cannot be seen: it is never removed.
     #[default]
     Needed,
@@ -21,7 +21,7 @@ pub enum Keep {
 impl Schedule {
     /// Tells of each child whether it stays.
     #[must_use]
-    pub fn keeps(&self) -> HashMap<Uid, Keep> {
+    pub fn keeps(&self) -> HashMap<Uid, Retention> {
         // A slot after the creation of its child comes from a wrong clock. It is recorded when its time comes, if the
         // child still exists: nothing depends on that.
         let is_true = |child: &&Child| child.slot <= after(child.created, MAX_AHEAD);
@@ -31,13 +31,13 @@ impl Schedule {
         // The newest first, so that the limits count them.
         for Child { uid, state, .. } in self.children.iter().rev() {
             let keep = match state {
-                ChildState::AtWork => Keep::Needed,
-                ChildState::Ended { .. } if needed.contains(&uid) => Keep::Needed,
+                ChildState::AtWork => Retention::Needed,
+                ChildState::Ended { .. } if needed.contains(&uid) => Retention::Needed,
                 ChildState::Ended { outcome, .. } => {
                     let room = if *outcome == Outcome::Completed { &mut successful } else { &mut failed };
                     let stays = *room > 0;
                     *room = room.saturating_sub(1);
-                    if stays { Keep::Own } else { Keep::Expendable }
+                    if stays { Retention::Own } else { Retention::Expendable }
                 }
             };
             keeps.insert(uid.clone(), keep);

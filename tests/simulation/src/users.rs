@@ -8,8 +8,8 @@ use wfe_api::labels;
 use wfe_core::target::TargetName;
 use wfe_operator::clock::Clock;
 
-use crate::cluster::stories::THEN;
-use crate::plan::{Create, Deed};
+use crate::cluster::scripts::THEN;
+use crate::plan::{Create, Operation};
 use crate::service::FakeApi;
 use schedules::Schedules;
 pub use schedules::schedules_in;
@@ -40,43 +40,43 @@ impl People {
     }
 
     /// Performs one deed. It is skipped if the object does not exist, or if the API server refuses it.
-    pub fn act(&self, deed: &Deed) {
+    pub fn act(&self, deed: &Operation) {
         let path = path_of(deed.object());
         match deed {
-            Deed::Create(create) => self.create(create),
-            Deed::Delete(_) => self.ask(&Method::DELETE, &path, &Value::Null),
-            Deed::Cancel(_) => {
+            Operation::Create(create) => self.create(create),
+            Operation::Delete(_) => self.ask(&Method::DELETE, &path, &Value::Null),
+            Operation::Cancel(_) => {
                 let cancellation = json!({"requestedBy": "alice", "reason": "not needed"});
                 self.ask(&Method::PATCH, &path, &json!({"spec": {"cancellation": cancellation}}));
             }
-            Deed::Clear(_) => {
+            Operation::Clear(_) => {
                 let clearance = json!({"clearedBy": "alice", "reason": "looked at it"});
                 self.ask(&Method::PATCH, &path, &json!({"spec": {"clearance": clearance}}));
             }
-            Deed::Touch(_) => {
+            Operation::Touch(_) => {
                 let touched = json!({"metadata": {"annotations": {"example.com/seen": self.clock.now().to_rfc3339()}}});
                 self.ask(&Method::PATCH, &path, &touched);
             }
-            Deed::Scribble(_) => {
+            Operation::Scribble(_) => {
                 let status = json!({"status": {"observedGeneration": 7, "phase": "Pending"}});
                 self.ask(&Method::PATCH, &format!("{path}/status"), &status);
             }
-            Deed::TouchRun(name) => {
+            Operation::TouchRun(name) => {
                 self.change_run(name, &json!({"metadata": {"labels": {"example.com/seen": "yes"}}}));
             }
-            Deed::UnlabelRun(name) => {
+            Operation::UnlabelRun(name) => {
                 let label = json!({labels::LABEL_WORKFLOW_EXECUTION: null});
                 self.change_run(name, &json!({"metadata": {"labels": label}}));
             }
-            Deed::HoldRun(name) => self.change_run(name, &json!({"metadata": {"finalizers": [FINALIZER]}})),
-            Deed::CancelRun(name) => self.change_run(name, &json!({"spec": {"status": "Cancelled"}})),
-            Deed::DeleteRun(name) => {
+            Operation::HoldRun(name) => self.change_run(name, &json!({"metadata": {"finalizers": [FINALIZER]}})),
+            Operation::CancelRun(name) => self.change_run(name, &json!({"spec": {"status": "Cancelled"}})),
+            Operation::DeleteRun(name) => {
                 if let Some(run) = self.run_of(name) {
                     self.ask(&Method::DELETE, &run, &Value::Null);
                 }
             }
-            Deed::StartPods(name) => self.start_pods(name),
-            Deed::ForgeRun(name) => self.forge_run(name),
+            Operation::StartPods(name) => self.start_pods(name),
+            Operation::ForgeRun(name) => self.forge_run(name),
             _ => self.schedules().act(deed),
         }
     }

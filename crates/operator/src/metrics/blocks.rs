@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use prometheus::IntGaugeVec;
+use wfe_core::blocks::TargetBlocks;
 use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
-use wfe_core::standing::Standing;
 use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
@@ -19,7 +19,7 @@ const OVERFLOW: &str = "overflow";
 const NAMED: usize = 50;
 
 /// Updates the gauges. Owned by the engine.
-pub struct StandingGauges {
+pub struct BlockGauges {
     failures: LimitedSeries<1>,
     blocked: IntGaugeVec,
     /// The names of blocked targets.
@@ -37,7 +37,7 @@ struct Shown {
     info: Option<[Box<str>; 3]>,
 }
 
-impl StandingGauges {
+impl BlockGauges {
     pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec, info: IntGaugeVec) -> Self {
         let failures = LimitedSeries::new(failures, [OVERFLOW]);
         let mut info = LimitedSeries::new(info, [OVERFLOW, "", ""]);
@@ -46,15 +46,15 @@ impl StandingGauges {
     }
 
     /// Shows the blocks of a target with this name; a target whose name cannot be read has none.
-    pub fn show(&mut self, key: &Key, name: Option<&str>, standing: &Standing) {
-        let block = standing.reason();
-        let failures = standing.consecutive_failures;
+    pub fn show(&mut self, key: &Key, name: Option<&str>, blocks: &TargetBlocks) {
+        let block = blocks.reason();
+        let failures = blocks.consecutive_failures;
         if self.shown.get(key).is_some_and(|shown| shown.failures == failures && shown.block == block) {
             return;
         }
         let label = self.take_away(key).or_else(|| name.map(Into::into));
         let Some(label) = label.filter(|_| failures > 0 || block.is_some()) else { return };
-        let past = standing.blocks.first().and_then(Skip::remediation);
+        let past = blocks.blocks.first().and_then(Skip::remediation);
         let info =
             block.zip(past).map(|(block, past)| [&*label, block.as_str(), &past.execution.to_string()].map(Into::into));
         if let Some(block) = block {
@@ -105,16 +105,16 @@ mod tests {
     use wfe_core::name::{ExecutionId, Uid};
     use wfe_core::target::TargetName;
 
-    fn gauges(max_series: usize) -> StandingGauges {
+    fn gauges(max_series: usize) -> BlockGauges {
         let vec = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
         let info = IntGaugeVec::new(Opts::new("info", "h"), &["target_resource", "reason", "execution"]).unwrap();
-        let mut gauges = StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"), info);
+        let mut gauges = BlockGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"), info);
         gauges.info.most = 1;
         gauges.failures.most = max_series;
         gauges
     }
 
-    fn show(gauges: &mut StandingGauges, name: &str, consecutive_failures: u32, block: Option<BlockReason>) {
+    fn show(gauges: &mut BlockGauges, name: &str, consecutive_failures: u32, block: Option<BlockReason>) {
         let past = || Remediation {
             execution: ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") },
             workflow_id: "w".into(),
@@ -132,7 +132,7 @@ mod tests {
         };
         let blocks = block.map(skip).into_iter().collect();
         let key = Key::Chain(TargetName::parse(name).unwrap().chain());
-        gauges.show(&key, Some(name), &Standing { consecutive_failures, blocks });
+        gauges.show(&key, Some(name), &TargetBlocks { consecutive_failures, blocks });
     }
 
     fn series(vec: &IntGaugeVec) -> Vec<(String, i64)> {

@@ -1,5 +1,5 @@
-//! Applies the recorded story of one run to another run: names, namespace, uids, times, and the run's data about its
-//! execution.
+//! Replays the recorded changes of one run on another run, with that run's own names, namespace, uids, times, and
+//! `kubernaut.ai/` labels and annotations.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Map, Value};
 use wfe_core::Time;
 
-use super::stories::{Story, as_time, name_of, since_begin, uid};
+use super::scripts::{Story, as_time, name_of, since_begin, uid};
 
 /// Labels and annotations with this prefix are copied from a run to its dependents.
 const OURS: &str = "kubernaut.ai/";
@@ -60,7 +60,7 @@ pub(super) fn change_texts(value: &mut Value, change: &mut impl FnMut(&str) -> O
 
 /// How one story is applied to one run.
 #[derive(Debug)]
-pub(super) struct Retelling {
+pub(super) struct Replay {
     names: Names,
     namespace: Value,
     /// The time at which the recorded story begins.
@@ -71,7 +71,7 @@ pub(super) struct Retelling {
     annotations: Map<String, Value>,
 }
 
-impl Retelling {
+impl Replay {
     /// Applies a story to this run, which is released now.
     pub(super) fn new(story: &Story, run: &Value, now: Time) -> Self {
         let namespace = |run: &Value| run["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();

@@ -5,7 +5,7 @@ use wfe_core::schedule::ScheduleStatus;
 use wfe_core::triage::{Adjust, Field, State, Verdict};
 
 use super::super::Performer;
-use crate::events::Announcement;
+use crate::events::NewEvent;
 
 impl Performer {
     /// Announces a status that was written: how a triage has ended, and that an earlier one is undone.
@@ -28,7 +28,7 @@ impl Performer {
         if triage.state == State::Over {
             if was.is_some_and(State::is_standing) {
                 tracing::info!(%schedule, of = &*triage.of, "what a triage had done is undone");
-                self.events.announce(Announcement::resumed(schedule, triage));
+                self.events.announce(NewEvent::resumed(schedule, triage));
             }
             return;
         }
@@ -36,12 +36,12 @@ impl Performer {
         self.metrics.schedules().triaged(triage);
         tracing::info!(%schedule, of = &*triage.of, verdict, state, "triage ended");
         self.events.announce(match triage.state {
-            State::Paused => Announcement::paused(schedule, triage),
-            State::Adjusted => Announcement::adjusted(schedule, triage, &changed(shown, wanted)),
-            _ => Announcement::triaged(schedule, triage),
+            State::Paused => NewEvent::paused(schedule, triage),
+            State::Adjusted => NewEvent::adjusted(schedule, triage, &changed(shown, wanted)),
+            _ => NewEvent::triaged(schedule, triage),
         });
         if !triage.refused.is_empty() {
-            self.events.announce(Announcement::adjust_refused(schedule, triage));
+            self.events.announce(NewEvent::adjust_refused(schedule, triage));
         }
     }
 }

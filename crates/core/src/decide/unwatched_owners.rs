@@ -22,14 +22,14 @@ pub(super) fn read(target: &Target, now: Time, decision: &mut Decision) {
     }
     let mut owners: BTreeMap<&Uid, &ExecutionId> = BTreeMap::new();
     for run in target.runs.values().filter(|run| run.memory.seen.is_over || matches!(run.progress, Progress::Done(_))) {
-        if let Owner::Execution { id, presence: Presence::Elsewhere, .. } = &run.owner
+        if let Owner::Execution { id, presence: Presence::Unwatched, .. } = &run.owner
             && target.owner_of(run).is_none()
         {
             owners.insert(&id.uid, id);
         }
     }
     for (uid, owner) in owners {
-        match target.memory.elsewhere.get(uid) {
+        match target.memory.unwatched_owners.get(uid) {
             Some(read) if read.found == OwnerRead::Over => {}
             Some(read) if now < after(read.at, AGAIN) => decision.wake_at(after(read.at, AGAIN)),
             _ => decision.actions.push(Action::ReadOwner { owner: owner.clone() }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::cancelling;
 use crate::Time;
-use crate::action::{Action, Decision, RunChange, Tell, Unneeded};
+use crate::action::{Action, Announce, Decision, RunChange, Unneeded};
 use crate::chain::RunNumber;
 use crate::execution::{Execution, ExecutionState};
 use crate::moment::after;
@@ -35,7 +35,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
                 }
                 continue;
             }
-            (None, Presence::Elsewhere) => continue,
+            (None, Presence::Unwatched) => continue,
             (None, Presence::Gone) => None,
             (None, Presence::Watched) => Some(id.clone()),
         };
@@ -140,7 +140,7 @@ fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mu
     let deadline = after(since, policy.drain_deadline);
     if deadline <= now {
         let (holder, residue) = (holder.clone(), residue.id.clone());
-        decision.actions.push(Action::Tell(Tell::DrainSlow { holder, residue, since }));
+        decision.actions.push(Action::Tell(Announce::DrainSlow { holder, residue, since }));
     } else {
         decision.wake_at(deadline);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A deed on an execution (`namespace/name`), on its newest run, or on a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Deed {
+pub enum Operation {
     /// Creates an execution.
     Create(Create),
     /// Deletes it.
@@ -133,7 +133,7 @@ pub struct Create {
     pub ttl: Option<u32>,
 }
 
-impl Deed {
+impl Operation {
     /// Returns the execution or schedule of the deed, as `namespace/name`.
     #[must_use]
     pub fn object(&self) -> &str {

@@ -9,26 +9,26 @@ use wfe_core::name::Uid;
 use wfe_core::target::Target;
 use wfe_view::index::Key;
 
-use crate::perform::{Sight, Telling, TellingKey};
+use crate::perform::{Announcement, AnnouncementKey, Sight};
 
 /// How many are kept: as many as there may be events that wait to be written.
 const MOST: usize = 16_384;
 
 /// By target, so that a decision on a target finds its own.
 #[derive(Debug, Default)]
-pub struct Untold {
-    tellings: HashMap<Key, HashMap<TellingKey, Telling>>,
+pub struct UnconfirmedAnnouncements {
+    announcements: HashMap<Key, HashMap<AnnouncementKey, Announcement>>,
     count: usize,
 }
 
-impl Untold {
+impl UnconfirmedAnnouncements {
     /// Keeps the announcement of a write with an unknown outcome. A later try of the same write replaces an earlier
     /// one. Returns whether there was room.
-    pub fn keep(&mut self, key: &Key, telling: Telling) -> bool {
+    pub fn keep(&mut self, key: &Key, announcement: Announcement) -> bool {
         if self.count >= MOST {
             return false;
         }
-        let earlier = self.tellings.entry(key.clone()).or_default().insert(telling.key(), telling);
+        let earlier = self.announcements.entry(key.clone()).or_default().insert(announcement.key(), announcement);
         self.count += usize::from(earlier.is_none());
         true
     }
@@ -36,7 +36,7 @@ impl Untold {
     /// Forgets the announcements about an execution or a schedule, because a later write to it has happened and was
     /// announced: so the earlier tries have not.
     pub fn forget(&mut self, key: &Key, about: &Uid) {
-        self.retain(key, |telling| telling.about() != about);
+        self.retain(key, |announcement| announcement.about() != about);
     }
 
     /// Forgets everything: another replica leads, and announces what it finds.
@@ -46,11 +46,11 @@ impl Untold {
 
     /// Takes out the announcements whose result the view of a target shows, in the order of their uids, and forgets
     /// those whose write can never happen any more.
-    pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Telling> {
+    pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Announcement> {
         let mut shown = Vec::new();
-        self.retain(key, |telling| match telling.sight(target) {
+        self.retain(key, |announcement| match announcement.sight(target) {
             Sight::Shown => {
-                shown.push(telling.clone());
+                shown.push(announcement.clone());
                 false
             }
             Sight::NotYet => true,
@@ -60,13 +60,13 @@ impl Untold {
         shown
     }
 
-    fn retain(&mut self, key: &Key, mut stays: impl FnMut(&Telling) -> bool) {
-        let Some(of_key) = self.tellings.get_mut(key) else { return };
+    fn retain(&mut self, key: &Key, mut stays: impl FnMut(&Announcement) -> bool) {
+        let Some(of_key) = self.announcements.get_mut(key) else { return };
         let before = of_key.len();
-        of_key.retain(|_, telling| stays(telling));
+        of_key.retain(|_, announcement| stays(announcement));
         self.count -= before - of_key.len();
         if of_key.is_empty() {
-            self.tellings.remove(key);
+            self.announcements.remove(key);
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
     use wfe_view::observe::observe_schedule;
 
     use super::*;
-    use crate::perform::{OfSchedule, Told};
+    use crate::perform::{AnnouncedWrite, OfSchedule};
 
     fn id(uid: &str) -> ExecutionId {
         ExecutionId { namespace: "ops".into(), name: uid.into(), uid: Uid::new(uid) }
@@ -102,15 +102,15 @@ mod tests {
         Key::Chain(TargetName::parse("node/n").unwrap().chain())
     }
 
-    fn said(says: Says) -> Told {
-        Told::Said(Box::new(says), Box::default())
+    fn said(says: Says) -> AnnouncedWrite {
+        AnnouncedWrite::Said(Box::new(says), Box::default())
     }
 
-    fn committed() -> Told {
+    fn committed() -> AnnouncedWrite {
         said(Says::Running { run: run(), number: 1, consecutive_failures: 0 })
     }
 
-    fn skip() -> Told {
+    fn skip() -> AnnouncedWrite {
         let started_at = DateTime::UNIX_EPOCH;
         let conflict = Conflict {
             holder: id("holder"),
@@ -121,12 +121,12 @@ mod tests {
             next: None,
             unanswered: None,
         };
-        Told::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
+        AnnouncedWrite::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
     }
 
     /// What there is to tell of a write to an execution that rests on version 5.
-    fn telling(uid: &str, told: Told) -> Telling {
-        Telling::new(None, &id(uid), &Version::new("5"), told)
+    fn announcement(uid: &str, told: AnnouncedWrite) -> Announcement {
+        Announcement::new(None, &id(uid), &Version::new("5"), told)
     }
 
     fn target(executions: &[(&str, &str, ExecutionState)]) -> Target {
@@ -148,17 +148,17 @@ mod tests {
 
     #[test]
     fn a_write_whose_answer_was_lost_is_told_once_when_the_view_shows_it() {
-        let mut untold = Untold::default();
-        assert!(untold.keep(&key(), telling("a", committed())));
-        assert!(untold.keep(&key(), telling("b", skip())));
+        let mut unconfirmed = UnconfirmedAnnouncements::default();
+        assert!(unconfirmed.keep(&key(), announcement("a", committed())));
+        assert!(unconfirmed.keep(&key(), announcement("b", skip())));
         let before = target(&[("a", "5", undecided()), ("b", "5", undecided())]);
-        assert!(untold.take_shown(&key(), Some(&before)).is_empty(), "the view is as it was");
+        assert!(unconfirmed.take_shown(&key(), Some(&before)).is_empty(), "the view is as it was");
         let skipped = ExecutionState::Skipped { completed_at: None };
         let after = target(&[("a", "6", running(run())), ("b", "7", skipped)]);
-        let told = untold.take_shown(&key(), Some(&after));
+        let told = unconfirmed.take_shown(&key(), Some(&after));
         assert_eq!(told.iter().map(|it| it.about().clone()).collect::<Vec<_>>(), [Uid::new("a"), Uid::new("b")]);
-        assert!(untold.take_shown(&key(), Some(&after)).is_empty(), "once");
-        assert_eq!((untold.count, untold.tellings.len()), (0, 0));
+        assert!(unconfirmed.take_shown(&key(), Some(&after)).is_empty(), "once");
+        assert_eq!((unconfirmed.count, unconfirmed.announcements.len()), (0, 0));
     }
 
     /// A Running execution of version 6 that is on this attempt.
@@ -177,24 +177,24 @@ mod tests {
         let retry = Says::Retry { attempt: 2, of: 3, run: None, end, proof: None, delay, not_before };
         let retried = || said(retry.clone());
         for (on, told) in [(2, 0), (3, 1), (4, 1)] {
-            let mut untold = Untold::default();
-            untold.keep(&key(), telling("a", retried()));
-            assert_eq!(untold.take_shown(&key(), Some(&on_attempt(on))).len(), told, "{on}");
-            assert_eq!(untold.count, 0, "{on}");
+            let mut unconfirmed = UnconfirmedAnnouncements::default();
+            unconfirmed.keep(&key(), announcement("a", retried()));
+            assert_eq!(unconfirmed.take_shown(&key(), Some(&on_attempt(on))).len(), told, "{on}");
+            assert_eq!(unconfirmed.count, 0, "{on}");
         }
     }
 
     #[test]
     fn a_create_for_the_next_attempt_may_happen_until_it_begins() {
-        let mut untold = Untold::default();
-        untold.keep(&key(), telling("a", Told::Created("wfe-x-2".into())));
+        let mut unconfirmed = UnconfirmedAnnouncements::default();
+        unconfirmed.keep(&key(), announcement("a", AnnouncedWrite::Created("wfe-x-2".into())));
         let mut waits = on_attempt(2);
         let execution = waits.executions.get_mut(&Uid::new("a")).unwrap();
         execution.retry.as_mut().unwrap().attempts[1].not_before = Some(DateTime::UNIX_EPOCH);
-        assert!(untold.take_shown(&key(), Some(&waits)).is_empty());
-        assert_eq!(untold.count, 1);
-        assert!(untold.take_shown(&key(), Some(&on_attempt(3))).is_empty());
-        assert_eq!(untold.count, 0, "it got another run");
+        assert!(unconfirmed.take_shown(&key(), Some(&waits)).is_empty());
+        assert_eq!(unconfirmed.count, 1);
+        assert!(unconfirmed.take_shown(&key(), Some(&on_attempt(3))).is_empty());
+        assert_eq!(unconfirmed.count, 0, "it got another run");
     }
 
     #[test]
@@ -205,37 +205,37 @@ mod tests {
             ("it runs by another run", target(&[("a", "6", running(other))])),
             ("it was deleted", target(&[])),
         ] {
-            let mut untold = Untold::default();
-            untold.keep(&key(), telling("a", committed()));
-            assert!(untold.take_shown(&key(), Some(&view)).is_empty(), "{what}");
-            assert_eq!(untold.count, 0, "{what}");
+            let mut unconfirmed = UnconfirmedAnnouncements::default();
+            unconfirmed.keep(&key(), announcement("a", committed()));
+            assert!(unconfirmed.take_shown(&key(), Some(&view)).is_empty(), "{what}");
+            assert_eq!(unconfirmed.count, 0, "{what}");
         }
     }
 
     #[test]
     fn a_later_try_that_was_answered_is_told_by_its_answer_alone() {
-        let mut untold = Untold::default();
-        untold.keep(&key(), telling("a", committed()));
-        untold.keep(&key(), telling("a", committed()));
-        untold.keep(&key(), telling("a", skip()));
-        assert_eq!(untold.count, 2, "the second try takes the place of the first");
-        untold.forget(&key(), &Uid::new("a"));
-        assert!(untold.take_shown(&key(), Some(&target(&[("a", "6", running(run()))]))).is_empty());
-        assert_eq!(untold.count, 0);
+        let mut unconfirmed = UnconfirmedAnnouncements::default();
+        unconfirmed.keep(&key(), announcement("a", committed()));
+        unconfirmed.keep(&key(), announcement("a", committed()));
+        unconfirmed.keep(&key(), announcement("a", skip()));
+        assert_eq!(unconfirmed.count, 2, "the second try takes the place of the first");
+        unconfirmed.forget(&key(), &Uid::new("a"));
+        assert!(unconfirmed.take_shown(&key(), Some(&target(&[("a", "6", running(run()))]))).is_empty());
+        assert_eq!(unconfirmed.count, 0);
     }
 
     #[test]
     fn what_was_created_or_removed_is_told_when_its_object_is_there_or_gone() {
-        let mut untold = Untold::default();
-        untold.keep(&key(), telling("a", Told::Created("wfe-x-1".into())));
-        untold.keep(&key(), telling("gone", Told::Removed));
+        let mut unconfirmed = UnconfirmedAnnouncements::default();
+        unconfirmed.keep(&key(), announcement("a", AnnouncedWrite::Created("wfe-x-1".into())));
+        unconfirmed.keep(&key(), announcement("gone", AnnouncedWrite::Removed));
         let view = target(&[("a", "9", undecided()), ("gone", "5", undecided())]);
-        assert!(untold.take_shown(&key(), Some(&view)).is_empty());
-        assert_eq!(untold.count, 2, "the version of the execution says nothing of a create");
+        assert!(unconfirmed.take_shown(&key(), Some(&view)).is_empty());
+        assert_eq!(unconfirmed.count, 2, "the version of the execution says nothing of a create");
         let view = target(&[("a", "9", undecided())]);
-        assert_eq!(untold.take_shown(&key(), Some(&view)).len(), 1);
-        untold.keep(&key(), telling("gone", Told::Removed));
-        assert_eq!(untold.take_shown(&key(), None).len(), 1, "nothing is known of the target any more");
+        assert_eq!(unconfirmed.take_shown(&key(), Some(&view)).len(), 1);
+        unconfirmed.keep(&key(), announcement("gone", AnnouncedWrite::Removed));
+        assert_eq!(unconfirmed.take_shown(&key(), None).len(), 1, "nothing is known of the target any more");
     }
 
     /// A schedule of this version whose status says that this run is the last.
@@ -283,22 +283,22 @@ mod tests {
             ("somebody else was faster", scheduled("6", None), 0, 0),
             ("it was deleted", Target::default(), 0, 0),
         ] {
-            let mut untold = Untold::default();
-            let telling = Telling::Schedule(OfSchedule::new(record.clone(), shown.clone()));
-            assert!(untold.keep(&key(), telling));
-            assert_eq!(untold.take_shown(&key(), Some(&view)).len(), told, "{what}");
-            assert_eq!(untold.count, left, "{what}");
+            let mut unconfirmed = UnconfirmedAnnouncements::default();
+            let announcement = Announcement::Schedule(OfSchedule::new(record.clone(), shown.clone()));
+            assert!(unconfirmed.keep(&key(), announcement));
+            assert_eq!(unconfirmed.take_shown(&key(), Some(&view)).len(), told, "{what}");
+            assert_eq!(unconfirmed.count, left, "{what}");
         }
     }
 
     #[test]
     fn there_is_a_limit_to_what_is_kept() {
-        let mut untold = Untold::default();
+        let mut unconfirmed = UnconfirmedAnnouncements::default();
         for number in 0..MOST {
-            assert!(untold.keep(&key(), telling(&number.to_string(), said(Says::Freed))));
+            assert!(unconfirmed.keep(&key(), announcement(&number.to_string(), said(Says::Freed))));
         }
-        assert!(!untold.keep(&key(), telling("one-more", said(Says::Freed))));
-        untold.clear();
-        assert!(untold.keep(&key(), telling("one-more", said(Says::Freed))));
+        assert!(!unconfirmed.keep(&key(), announcement("one-more", said(Says::Freed))));
+        unconfirmed.clear();
+        assert!(unconfirmed.keep(&key(), announcement("one-more", said(Says::Freed))));
     }
 }

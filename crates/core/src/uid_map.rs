@@ -10,21 +10,21 @@ use crate::name::Uid;
 
 /// Records by uid, in the order of the uids.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ByUid<T> {
+pub struct UidMap<T> {
     sorted: Vec<(Uid, Box<T>)>,
 }
 
-impl<T> ByUid<T> {
+impl<T> UidMap<T> {
     /// Returns a record.
     #[must_use]
     pub fn get(&self, uid: &Uid) -> Option<&T> {
-        let (_, record) = self.sorted.get(self.place(uid).ok()?)?;
+        let (_, record) = self.sorted.get(self.position(uid).ok()?)?;
         Some(record)
     }
 
     /// Returns a record, to change it.
     pub fn get_mut(&mut self, uid: &Uid) -> Option<&mut T> {
-        let place = self.place(uid).ok()?;
+        let place = self.position(uid).ok()?;
         let (_, record) = self.sorted.get_mut(place)?;
         Some(record)
     }
@@ -32,12 +32,12 @@ impl<T> ByUid<T> {
     /// Returns whether there is a record.
     #[must_use]
     pub fn contains_key(&self, uid: &Uid) -> bool {
-        self.place(uid).is_ok()
+        self.position(uid).is_ok()
     }
 
     /// Inserts a record, or replaces it.
     pub fn insert(&mut self, uid: Uid, record: T) {
-        match self.place(&uid) {
+        match self.position(&uid) {
             Ok(place) => *self.sorted[place].1 = record,
             Err(place) => self.insert_at(place, uid, record),
         }
@@ -52,7 +52,7 @@ impl<T> ByUid<T> {
 
     /// Returns a record, to change it; inserts a new one if there is none.
     pub fn get_or_insert_with(&mut self, uid: &Uid, new: impl FnOnce() -> T) -> &mut T {
-        let place = self.place(uid).unwrap_or_else(|place| {
+        let place = self.position(uid).unwrap_or_else(|place| {
             self.insert_at(place, uid.clone(), new());
             place
         });
@@ -61,7 +61,7 @@ impl<T> ByUid<T> {
 
     /// Removes a record, and returns it.
     pub fn remove(&mut self, uid: &Uid) -> Option<T> {
-        let (_, record) = self.sorted.remove(self.place(uid).ok()?);
+        let (_, record) = self.sorted.remove(self.position(uid).ok()?);
         if self.sorted.len() < self.sorted.capacity() / 4 {
             self.sorted.shrink_to(self.sorted.len() * 2); // after a storm
         }
@@ -107,24 +107,24 @@ impl<T> ByUid<T> {
         self.sorted.is_empty()
     }
 
-    fn place(&self, uid: &Uid) -> Result<usize, usize> {
+    fn position(&self, uid: &Uid) -> Result<usize, usize> {
         self.sorted.binary_search_by(|(other, _)| other.cmp(uid))
     }
 }
 
-impl<T> Default for ByUid<T> {
+impl<T> Default for UidMap<T> {
     fn default() -> Self {
         Self { sorted: Vec::new() }
     }
 }
 
-impl<T> Extend<(Uid, T)> for ByUid<T> {
+impl<T> Extend<(Uid, T)> for UidMap<T> {
     fn extend<I: IntoIterator<Item = (Uid, T)>>(&mut self, records: I) {
         records.into_iter().for_each(|(uid, record)| self.insert(uid, record));
     }
 }
 
-impl<T> FromIterator<(Uid, T)> for ByUid<T> {
+impl<T> FromIterator<(Uid, T)> for UidMap<T> {
     fn from_iter<I: IntoIterator<Item = (Uid, T)>>(records: I) -> Self {
         let mut all = Self::default();
         all.extend(records);
@@ -132,7 +132,7 @@ impl<T> FromIterator<(Uid, T)> for ByUid<T> {
     }
 }
 
-impl<T> IntoIterator for ByUid<T> {
+impl<T> IntoIterator for UidMap<T> {
     type Item = (Uid, T);
     type IntoIter = std::iter::Map<std::vec::IntoIter<(Uid, Box<T>)>, fn((Uid, Box<T>)) -> (Uid, T)>;
 
@@ -141,7 +141,7 @@ impl<T> IntoIterator for ByUid<T> {
     }
 }
 
-impl<T> Index<&Uid> for ByUid<T> {
+impl<T> Index<&Uid> for UidMap<T> {
     type Output = T;
 
     /// Returns a record that is there.
@@ -152,9 +152,9 @@ impl<T> Index<&Uid> for ByUid<T> {
 
 /// A map from uid to record for records that most targets do not have: the empty map needs one pointer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Few<T>(Option<Box<ByUid<T>>>);
+pub struct SmallMap<T>(Option<Box<UidMap<T>>>);
 
-impl<T> Few<T> {
+impl<T> SmallMap<T> {
     /// Returns a record.
     #[must_use]
     pub fn get(&self, uid: &Uid) -> Option<&T> {
@@ -203,7 +203,7 @@ impl<T> Few<T> {
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallMap<T> {
     fn default() -> Self {
         Self(None)
     }
@@ -220,7 +220,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_a_map_holds(steps in prop::collection::vec((0..40_u8, prop::option::of(any::<u8>())), 0..200)) {
-            let (mut by_uid, mut map) = (ByUid::default(), BTreeMap::new());
+            let (mut by_uid, mut map) = (UidMap::default(), BTreeMap::new());
             for (uid, record) in steps {
                 let uid = Uid::new(&uid.to_string());
                 if let Some(record) = record {

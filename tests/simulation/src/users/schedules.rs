@@ -6,8 +6,8 @@ use wfe_core::Time;
 use wfe_operator::clock::Clock;
 
 use super::{PERSON, REGISTRY, executions_in};
-use crate::cluster::stories::THEN;
-use crate::plan::{Deed, Hint, NAMESPACES, NewSchedule};
+use crate::cluster::scripts::THEN;
+use crate::plan::{Hint, NAMESPACES, NewSchedule, Operation};
 use crate::service::FakeApi;
 
 /// The suffix in the names of executions that analyse a child's failure.
@@ -22,23 +22,23 @@ pub(super) struct Schedules<'a> {
 
 impl Schedules<'_> {
     /// Performs one deed. A refused request is ignored: people make mistakes.
-    pub(super) fn act(&self, deed: &Deed) {
+    pub(super) fn act(&self, deed: &Operation) {
         let (namespace, name) = deed.object().split_once('/').unwrap_or_default();
         let path = format!("{}/{name}", schedules_in(namespace));
         match deed {
-            Deed::Schedule(schedule) => self.create(schedule, namespace, name),
-            Deed::EditSchedule(edit) => self.ask(&Method::PATCH, &path, &json!({"spec": edit.spec})),
-            Deed::Hint(hint) => self.ask(&Method::PATCH, &path, &json!({"spec": {"hint": self.hint(hint)}})),
-            Deed::DeleteSchedule(_) => self.ask(&Method::DELETE, &path, &Value::Null),
-            Deed::WipeSchedule(_) => self.ask(&Method::PATCH, &format!("{path}/status"), &json!({"status": null})),
-            Deed::DeleteChild(_) => self.of_child(namespace, name, &Method::DELETE, &Value::Null),
-            Deed::CancelChild(_) => {
+            Operation::Schedule(schedule) => self.create(schedule, namespace, name),
+            Operation::EditSchedule(edit) => self.ask(&Method::PATCH, &path, &json!({"spec": edit.spec})),
+            Operation::Hint(hint) => self.ask(&Method::PATCH, &path, &json!({"spec": {"hint": self.hint(hint)}})),
+            Operation::DeleteSchedule(_) => self.ask(&Method::DELETE, &path, &Value::Null),
+            Operation::WipeSchedule(_) => self.ask(&Method::PATCH, &format!("{path}/status"), &json!({"status": null})),
+            Operation::DeleteChild(_) => self.of_child(namespace, name, &Method::DELETE, &Value::Null),
+            Operation::CancelChild(_) => {
                 let cancellation = json!({"requestedBy": "alice", "reason": "not needed"});
                 let change = json!({"spec": {"cancellation": cancellation}});
                 self.of_child(namespace, name, &Method::PATCH, &change);
             }
-            Deed::Resume(_) => self.resume(&path),
-            Deed::ClearChild(_) => {
+            Operation::Resume(_) => self.resume(&path),
+            Operation::ClearChild(_) => {
                 let clearance = json!({"clearedBy": "alice", "reason": "looked at it"});
                 self.of_child(namespace, name, &Method::PATCH, &json!({"spec": {"clearance": clearance}}));
             }

@@ -291,7 +291,7 @@ proptest! {
         let ended = Says::Ended { ending: Ending::Failed(Failure { tried, ..failure }), draining: false };
         let commit = Says::Running { run, number: 1, consecutive_failures: 0 };
         for what in [retry, ended, commit] {
-            let status = says(None, &subject, &what, Vec::new(), "runs", now);
+            let status = render(None, &subject, &what, Vec::new(), "runs", now);
             prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
         }
     }
@@ -370,7 +370,7 @@ proptest! {
     fn any_wait_fits(wait in waits(), tried in prop::option::of(any::<u64>()), now in times(), number in any::<u64>()) {
         let tried = tried.map(std::time::Duration::from_secs);
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, ..Subject::default() };
-        prop_assert_eq!(misfits_of(&waiting(None, &subject, &wait, tried, now)), Vec::<String>::new());
+        prop_assert_eq!(misfits_of(&render_waiting(None, &subject, &wait, tried, now)), Vec::<String>::new());
         prop_assert_eq!(misfits_of(&given_up(None, &subject, number, now)), Vec::<String>::new());
     }
 

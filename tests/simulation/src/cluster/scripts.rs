@@ -21,7 +21,7 @@ pub const THEN: &str = ".then.";
 /// Where the fixtures are.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/tekton/tests/fixtures");
 
-/// The begin of every story: 2026-01-01T00:00:00Z.
+/// The time at which every recorded story begins: 2026-01-01T00:00:00Z.
 const BEGIN: i64 = 1_767_225_600;
 
 /// The kinds of a story, with the version in which they were recorded.

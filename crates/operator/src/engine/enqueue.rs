@@ -9,15 +9,15 @@ use crate::perform::Performer;
 
 impl Engine {
     /// Marks the targets that have changed, also by changes of circuits, and those that get a place in their limits.
-    pub(super) fn mark_dirty(&mut self) {
-        self.settle_circuits();
+    pub(super) fn enqueue_changed(&mut self) {
+        self.update_circuits();
         if self.leads {
             self.index.give_places(self.settings.clock.now());
         }
         for key in self.index.take_dirty() {
             if self.leads {
-                self.mark(key);
-            } else if self.performing.is_empty() {
+                self.enqueue(key);
+            } else if self.in_flight.is_empty() {
                 self.index.settle(&key);
             }
         }
@@ -25,17 +25,17 @@ impl Engine {
 
     /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
     /// simulation must be able to repeat a play.
-    pub(super) fn mark_all(&mut self) {
+    pub(super) fn enqueue_all(&mut self) {
         let mut keys: Vec<Key> = self.index.keys().cloned().collect();
         keys.sort_unstable();
         for key in keys {
-            self.mark(key);
+            self.enqueue(key);
         }
     }
 
-    pub(super) fn mark(&mut self, key: Key) {
+    pub(super) fn enqueue(&mut self, key: Key) {
         let asker = self.asker(&key);
-        self.queue.mark(key, asker);
+        self.queue.enqueue(key, asker);
     }
 
     pub(super) fn mark_after(&mut self, key: Key, wait: Duration) {

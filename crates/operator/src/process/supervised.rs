@@ -12,13 +12,13 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 /// The tasks, by name. Dropping this aborts them.
 #[derive(Debug, Default)]
-pub struct Parts {
+pub struct SupervisedTasks {
     tasks: JoinSet<anyhow::Result<()>>,
     /// The names of the tasks that were not joined yet.
     names: HashMap<Id, String>,
 }
 
-impl Parts {
+impl SupervisedTasks {
     /// Starts a task.
     pub fn spawn<E: Into<anyhow::Error>>(
         &mut self,
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_panics_is_named_with_its_words() {
-        let mut parts = Parts::default();
+        let mut parts = SupervisedTasks::default();
         parts.spawn("the watch of pods", endless());
         parts.spawn("the watch of pipelineruns", panics());
         let why = format!("{:#}", parts.ended().await);
@@ -112,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_returns_is_named_with_its_error_where_it_has_one() {
-        let mut parts = Parts::default();
+        let mut parts = SupervisedTasks::default();
         parts.spawn("the writer of events", ready(Ok::<(), Infallible>(())));
         let why = format!("{:#}", parts.ended().await);
         assert_eq!(why, "the writer of events ended although nobody asked it to");
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn parts_are_joined_by_name_whichever_end_before() {
-        let mut parts = Parts::default();
+        let mut parts = SupervisedTasks::default();
         parts.spawn("first", ready(Err(std::io::Error::other("too bad"))));
         let follower = parts.spawn("follower", endless());
         parts.spawn("second", ready(Ok::<(), Infallible>(())));

@@ -1,14 +1,14 @@
 //! Announces writes that have happened: a line of the log, the counters, the events.
 //!
 //! A write whose answer is lost may have happened or not. Its announcement is kept, and made when a watch delivers the
-//! result of the write ([`Untold`](crate::perform::untold::Untold)).
+//! result of the write ([`UnconfirmedAnnouncements`](crate::perform::unconfirmed::UnconfirmedAnnouncements)).
 
 mod schedule;
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wfe_core::action::{Ending, Says, Tell};
+use wfe_core::action::{Announce, Ending, Says};
 use wfe_core::duration;
 use wfe_core::ending::{Skip, Tried};
 use wfe_core::execution::ExecutionState;
@@ -19,7 +19,7 @@ use wfe_core::target::{Target, TargetName};
 
 use super::quoted::without_values;
 use super::{Common, Learned, Performer, Shown};
-use crate::events::{Announcement, FailedAttempt};
+use crate::events::{FailedAttempt, NewEvent};
 use crate::metrics::{AttemptLabel, OutcomeLabel};
 use crate::status::Subject;
 
@@ -27,7 +27,7 @@ pub use schedule::OfSchedule;
 
 /// The announcement of one write.
 #[derive(Clone, Debug)]
-pub enum Telling {
+pub enum Announcement {
     /// A write to an execution, or for one.
     Execution(OfExecution),
     /// A write to the status of a schedule.
@@ -43,16 +43,16 @@ pub struct OfExecution {
     /// The version of the execution that the write names. A newer version shows the result of the write, or that it can
     /// never happen any more.
     base: Version,
-    told: Told,
+    told: AnnouncedWrite,
 }
 
 /// Identifies a write: by its execution or schedule, and by its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TellingKey(Uid, &'static str);
+pub struct AnnouncementKey(Uid, &'static str);
 
 /// The write.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum AnnouncedWrite {
     /// It creates a run of this name.
     Created(Box<str>),
     /// It writes this to the status of the execution, with the execution as it was before.
@@ -74,25 +74,30 @@ pub enum Sight {
     Never,
 }
 
-impl Telling {
-    pub(crate) fn new(target: Option<&TargetName>, execution: &ExecutionId, base: &Version, told: Told) -> Self {
+impl Announcement {
+    pub(crate) fn new(
+        target: Option<&TargetName>,
+        execution: &ExecutionId,
+        base: &Version,
+        told: AnnouncedWrite,
+    ) -> Self {
         let (execution, target, base) = (execution.clone(), target.cloned(), base.clone());
         Self::Execution(OfExecution { execution, target, base, told })
     }
 
     /// Returns whether events and counters announce the write, and not only a line of the log.
     pub(super) fn is_announced(&self) -> bool {
-        !matches!(self, Self::Execution(OfExecution { told: Told::Said(says, _), .. }) if !says.is_announced())
+        !matches!(self, Self::Execution(OfExecution { told: AnnouncedWrite::Said(says, _), .. }) if !says.is_announced())
     }
 
     /// Returns the key of the write: there is one write of each kind to an object at a time.
     #[must_use]
-    pub fn key(&self) -> TellingKey {
+    pub fn key(&self) -> AnnouncementKey {
         let kind = match self {
             Self::Execution(of) => of.told.name(),
             Self::Schedule(_) => "record",
         };
-        TellingKey(self.about().clone(), kind)
+        AnnouncementKey(self.about().clone(), kind)
     }
 
     /// Returns the execution or the schedule that it is about.
@@ -122,16 +127,18 @@ impl OfExecution {
             runs.any(|run| *run.id.name == *name && run.owner.is(&self.execution))
         };
         let shown = match (&self.told, execution) {
-            (Told::Created(name), _) if is_created(name) => true,
+            (AnnouncedWrite::Created(name), _) if is_created(name) => true,
             // A create does not depend on the version of the execution: while that waits for its run, the create may
             // still happen.
-            (Told::Created(_), Some(execution)) if execution.is_undecided() || execution.next_attempt().is_some() => {
+            (AnnouncedWrite::Created(_), Some(execution))
+                if execution.is_undecided() || execution.next_attempt().is_some() =>
+            {
                 return Sight::NotYet;
             }
-            (Told::Removed, execution) => execution.is_none(),
-            (Told::Said(says, _), Some(execution)) => says.is_shown_by(execution),
-            (Told::Skipped(..), Some(execution)) => matches!(execution.state, ExecutionState::Skipped { .. }),
-            (Told::Created(_), _) | (_, None) => false,
+            (AnnouncedWrite::Removed, execution) => execution.is_none(),
+            (AnnouncedWrite::Said(says, _), Some(execution)) => says.is_shown_by(execution),
+            (AnnouncedWrite::Skipped(..), Some(execution)) => matches!(execution.state, ExecutionState::Skipped { .. }),
+            (AnnouncedWrite::Created(_), _) | (_, None) => false,
         };
         match execution {
             _ if shown => Sight::Shown,
@@ -141,7 +148,7 @@ impl OfExecution {
     }
 }
 
-impl Told {
+impl AnnouncedWrite {
     fn name(&self) -> &'static str {
         match self {
             Self::Created(_) => "create",
@@ -154,30 +161,30 @@ impl Told {
 
 impl Performer {
     /// Announces something that no status records; `attempt` is the present attempt, if it is a later one.
-    pub(super) fn tell_people(&self, common: &Common, tell: Tell, attempt: Option<u32>) -> Vec<Learned> {
+    pub(super) fn tell_people(&self, common: &Common, tell: Announce, attempt: Option<u32>) -> Vec<Learned> {
         let target = common.shown();
         match tell {
-            Tell::Replay { execution, run, task_run } => {
+            Announce::Replay { execution, run, task_run } => {
                 tracing::warn!(wfe = %execution, %target, %run, %task_run, "steps have run again");
-                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run, attempt));
-                vec![Learned::ReplayTold(run.uid)]
+                self.events.announce(NewEvent::steps_replayed(&execution, &run, &task_run, attempt));
+                vec![Learned::ReplayAnnounced(run.uid)]
             }
-            Tell::CancelUnanswered { execution, unanswered } => {
+            Announce::CancelUnanswered { execution, unanswered } => {
                 let (run, why) = (&unanswered.run, unanswered.message());
                 tracing::warn!(wfe = %execution, %target, %run, "Tekton does not stop the run: {why}");
-                self.events.announce(Announcement::cancel_unanswered(&execution, &unanswered, attempt));
-                vec![Learned::CancelTold(unanswered.run.uid)]
+                self.events.announce(NewEvent::cancel_unanswered(&execution, &unanswered, attempt));
+                vec![Learned::CancelAnnounced(unanswered.run.uid)]
             }
-            Tell::DrainSlow { holder, residue, since } => {
+            Announce::DrainSlow { holder, residue, since } => {
                 self.metrics.drain_slow();
                 let (kind, name) = (residue.kind.as_str(), &residue.name);
                 tracing::warn!(wfe = %holder, %target, kind, name, %since, "the target does not drain");
-                self.events.announce(Announcement::drain_slow(&holder, &residue, since));
+                self.events.announce(NewEvent::drain_slow(&holder, &residue, since));
                 vec![Learned::DrainWarned]
             }
-            Tell::HintIgnored { schedule, generation, why } => {
+            Announce::HintIgnored { schedule, generation, why } => {
                 tracing::info!(%schedule, "hint ignored: {why}");
-                self.events.announce(Announcement::hint_ignored(&schedule, generation, why));
+                self.events.announce(NewEvent::hint_ignored(&schedule, generation, why));
                 Vec::new()
             }
         }
@@ -185,10 +192,10 @@ impl Performer {
 
     /// Announces a write that has happened. One process announces it once; its events have fixed names, so all
     /// processes together announce them once.
-    pub fn tell(&self, telling: &Telling) {
-        match telling {
-            Telling::Execution(of) => self.tell_of_execution(of),
-            Telling::Schedule(of) => self.tell_of_schedule(of),
+    pub fn tell(&self, announcement: &Announcement) {
+        match announcement {
+            Announcement::Execution(of) => self.tell_of_execution(of),
+            Announcement::Schedule(of) => self.tell_of_schedule(of),
         }
     }
 
@@ -196,15 +203,15 @@ impl Performer {
         let OfExecution { execution, target: name, told, .. } = of;
         let target = Shown(name.as_ref());
         match told {
-            Told::Created(run) => {
+            AnnouncedWrite::Created(run) => {
                 self.metrics.run_created();
                 tracing::debug!(wfe = %execution, %target, run = &**run, "created, pending");
             }
-            Told::Said(says, before) => match &before.redaction {
+            AnnouncedWrite::Said(says, before) => match &before.redaction {
                 Some(redaction) => self.tell_said(execution, name.as_ref(), &without_values(says, redaction), before),
                 None => self.tell_said(execution, name.as_ref(), says, before),
             },
-            Told::Skipped(skip, message) => {
+            AnnouncedWrite::Skipped(skip, message) => {
                 self.metrics.skipped(skip);
                 let (phase, reason) = ("Skipped", skip.reason());
                 if let Some(unlogged) = self.skips_logged.may_log(name.as_ref(), Instant::now()) {
@@ -212,9 +219,9 @@ impl Performer {
                 } else {
                     tracing::debug!(wfe = %execution, %target, phase, reason, "skipped: {message}");
                 }
-                self.events.announce(Announcement::skipped(execution, skip, message));
+                self.events.announce(NewEvent::skipped(execution, skip, message));
             }
-            Told::Removed => {
+            AnnouncedWrite::Removed => {
                 self.metrics.expired();
                 tracing::info!(wfe = %execution, %target, "removed, as its time to live is over");
             }
@@ -229,7 +236,7 @@ impl Performer {
                 let attempt = before.retry.as_ref().map(|retry| (retry.current(), retry.policy.max_attempts));
                 let number = attempt.map(|(number, _)| number);
                 tracing::info!(wfe = %execution, %target, %run, phase = "Running", attempt = number, "committed");
-                self.events.announce(Announcement::pipeline_run_created(execution, run, attempt));
+                self.events.announce(NewEvent::pipeline_run_created(execution, run, attempt));
             }
             Says::GaveUp { number } => {
                 tracing::info!(wfe = %execution, %target, number, "gave its pending run up");
@@ -241,8 +248,8 @@ impl Performer {
                     wfe = %execution, %target, attempt, of, reason = %failed.reason, %not_before,
                     "the attempt failed, and there is another: {}", failed.error
                 );
-                self.events.announce(Announcement::attempt_failed(execution, &failed));
-                self.events.announce(Announcement::step_retry(execution, &failed, *delay, *not_before));
+                self.events.announce(NewEvent::attempt_failed(execution, &failed));
+                self.events.announce(NewEvent::step_retry(execution, &failed, *delay, *not_before));
             }
             Says::HeldBack { waiting } => {
                 let (reason, message) = (waiting.reason(), waiting.message());
@@ -267,13 +274,13 @@ impl Performer {
             }
             Says::Freed => {
                 tracing::info!(wfe = %execution, %target, "drained, the target is free");
-                self.events.announce(Announcement::lock_released(execution, name));
+                self.events.announce(NewEvent::lock_released(execution, name));
             }
             Says::Cleared { clearance, effective } => {
                 let by = clearance.author();
                 tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
                 if *effective {
-                    self.events.announce(Announcement::block_cleared(execution, clearance));
+                    self.events.announce(NewEvent::block_cleared(execution, clearance));
                 }
             }
             Says::Blocked(blocked) => {
@@ -285,7 +292,7 @@ impl Performer {
             }
             Says::Unguarded { kind, counts: false } => {
                 tracing::warn!(wfe = %execution, %target, reason = kind.reason(false), "{}", kind.message(false));
-                self.events.announce(Announcement::unguarded(execution, *kind));
+                self.events.announce(NewEvent::unguarded(execution, *kind));
             }
         }
     }
@@ -302,7 +309,7 @@ impl Performer {
                 }
                 let took = duration::format(success.ran_for);
                 tracing::info!(wfe = %execution, %target, phase = "Completed", took, "ended");
-                self.events.announce(Announcement::completed(execution, success));
+                self.events.announce(NewEvent::completed(execution, success));
             }
             Ending::Failed(failure) => {
                 self.metrics.ended(OutcomeLabel::Failed, before.is_running.then_some(failure.ran_for));
@@ -313,20 +320,20 @@ impl Performer {
                 if let Some(tried) = &failure.tried {
                     self.tell_last_attempt(execution, target, tried, run);
                 }
-                self.events.announce(Announcement::failed(execution, failure));
+                self.events.announce(NewEvent::failed(execution, failure));
                 if let Some((reason, target)) = failure.blocks().filter(|_| !before.analyses).zip(name) {
-                    self.events.announce(Announcement::target_blocked(execution, target, reason));
+                    self.events.announce(NewEvent::target_blocked(execution, target, reason));
                 }
             }
         }
         if !before.undeclared.is_empty() {
             let names = before.undeclared.join(", ");
             tracing::warn!(wfe = %execution, %target, %names, "the pipeline does not declare these parameters");
-            self.events.announce(Announcement::parameters_undeclared(execution, run, &names));
+            self.events.announce(NewEvent::parameters_undeclared(execution, run, &names));
         }
         if let Some(skew) = ending.skew(before.started_at) {
             tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
-            self.events.announce(Announcement::clock_skewed(execution, skew));
+            self.events.announce(NewEvent::clock_skewed(execution, skew));
         }
     }
 
@@ -339,12 +346,12 @@ impl Performer {
         if let Some(end) = end {
             self.metrics.attempt(AttemptLabel::Failed);
             let failed = failed_attempt(*attempt, *of, run.cloned(), end);
-            self.events.announce(Announcement::attempt_failed(execution, &failed));
+            self.events.announce(NewEvent::attempt_failed(execution, &failed));
         }
         if *stop == Stop::Exhausted {
-            self.events.announce(Announcement::step_retry_exhausted(execution, tried));
+            self.events.announce(NewEvent::step_retry_exhausted(execution, tried));
         }
-        self.events.announce(Announcement::step_failed_terminal(execution, tried));
+        self.events.announce(NewEvent::step_failed_terminal(execution, tried));
     }
 }
 
