@@ -49,7 +49,7 @@ impl Failure {
         // If space is short, the sentence about undeclared parameters is dropped: the report explains the failure
         // better, and an event names them too.
         let undeclared = if length + MAX_REPORT / 2 > LONGEST { "" } else { &undeclared };
-        let text = |report: &str| format!("{head} Reported was: {report}. {verdict} {next}{undeclared}");
+        let text = |report: &str| format!("{head} Reported: {report}. {verdict} {next}{undeclared}");
         let room = LONGEST.saturating_sub(text("").chars().count());
         text(&self.report(room.min(MAX_REPORT)))
     }

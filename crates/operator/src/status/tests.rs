@@ -231,7 +231,7 @@ fn a_summary_quotes_no_value_and_the_message_that_stays_with_the_object_is_whole
     assert_eq!(details.message, "'s3cr3t' is not allowed");
     let summary = details.natural_language_summary;
     assert!(!summary.contains("s3cr3t") && summary.contains("no such key: <TOKEN>"), "{summary}");
-    assert!(summary.contains("Reported was: '<TOKEN>' is not allowed."), "{summary}");
+    assert!(summary.contains("Reported: '<TOKEN>' is not allowed."), "{summary}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn the_attempt_is_told_with_why_there_is_no_other() {
     let mut broke = failure(Unknown, "m", ran(), None);
     broke.tried = Some(Box::new(last(3, Stop::Exhausted)));
     let words = "Workflow 'restart' on node/a failed after 45s, on attempt 3 of 20 (not tried again: it was the last attempt). \
-                 Reported was: m. Something of the workflow ran, so the target may be changed half way.";
+                 Reported: m. Something of the workflow ran, so the target may be changed half way.";
     assert!(broke.summary("restart", TARGET, &[]).starts_with(words), "{}", broke.summary("restart", TARGET, &[]));
     for (attempt, words) in
         [(1, "Something of the workflow ran in attempt 1, so"), (3, "Something of the workflow ran, so")]
@@ -83,13 +83,13 @@ fn the_words_for_each_reason() {
                 Some(task(Some("run"), Some(137))),
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with OOMKilled: its step 'run' took more memory \
-             than it may have. Reported was: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
+             than it may have. Reported: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
              workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give the step more memory before this workflow runs again.",
         ),
         (
             failure(Forbidden, denied, ran(), Some(task(Some("patch"), Some(1)))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with Forbidden: its step 'patch' was denied what \
-             it tried to do. Reported was: apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \
+             it tried to do. Reported: apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \
              \"x\" is forbidden. Something of the workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give its service account the right that it lacks before this workflow runs again.",
         ),
         (
@@ -100,12 +100,12 @@ fn the_words_for_each_reason() {
                 Some(task(Some("run"), Some(3))),
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s: its step 'run' exited with code 3. \
-             Reported was: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
+             Reported: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
              target may be changed half way. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
         ),
         (
             failure(Unknown, "cancelled by jo: enough.", Started::Unknown(Doubt::Opaque("inner".into())), None),
-            "Workflow 'restart' on node/a failed after 45s. Reported was: cancelled by jo: enough. The operator cannot tell whether anything ran, so it counts as if something had: inner is no TaskRun: only its own controller knows what it \
+            "Workflow 'restart' on node/a failed after 45s. Reported: cancelled by jo: enough. The operator cannot tell whether anything ran, so it counts as if something had: inner is no TaskRun: only its own controller knows what it \
              did. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
         ),
         (
@@ -117,35 +117,35 @@ fn the_words_for_each_reason() {
         (
             failure(ImagePullBackOff, "check: TaskRunImagePullFailed: Back-off", waited(), Some(task(None, None))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with ImagePullBackOff: an image could not be \
-             pulled. Reported was: check: TaskRunImagePullFailed: Back-off. Nothing of the workflow ran. Make it available, \
+             pulled. Reported: check: TaskRunImagePullFailed: Back-off. Nothing of the workflow ran. Make it available, \
              with credentials where it needs them; it is safe to try again.",
         ),
         (
             failure(ImagePullBackOff, "CouldntGetPipeline: NAME_UNKNOWN", waited(), None),
-            "Workflow 'restart' on node/a failed after 45s with ImagePullBackOff: its bundle could not be fetched. Reported was: \
+            "Workflow 'restart' on node/a failed after 45s with ImagePullBackOff: its bundle could not be fetched. Reported: \
              CouldntGetPipeline: NAME_UNKNOWN. Nothing of the workflow ran. Make it available, with credentials where it \
              needs them; it is safe to try again.",
         ),
         (
             failure(ResourceExhausted, "pods: exceeded quota", waited(), None),
-            "Workflow 'restart' on node/a failed after 45s with ResourceExhausted. Reported was: pods: exceeded quota. Nothing of the \
+            "Workflow 'restart' on node/a failed after 45s with ResourceExhausted. Reported: pods: exceeded quota. Nothing of the \
              workflow ran. Raise the quota of the execution namespace or make room on the nodes; it is safe to try again.",
         ),
         (
             failure(ResourceExhausted, "the API server refused: exceeded quota!", unrun(), None),
-            "Workflow 'restart' on node/a failed before it started, with ResourceExhausted. Reported was: the API server refused: \
+            "Workflow 'restart' on node/a failed before it started, with ResourceExhausted. Reported: the API server refused: \
              exceeded quota. Nothing of the workflow ran. Free or raise the quota of the execution namespace; it is safe to \
              try again.",
         ),
         (
             failure(Forbidden, "policy 'p' denied it", unrun(), None),
-            "Workflow 'restart' on node/a failed before it started, with Forbidden. Reported was: policy 'p' denied it. Nothing of \
+            "Workflow 'restart' on node/a failed before it started, with Forbidden. Reported: policy 'p' denied it. Nothing of \
              the workflow ran. Let the policy or webhook that the message names admit the PipelineRun; it is safe to try \
              again.",
         ),
         (
             failure(ConfigurationError, "", unrun(), None),
-            "Workflow 'restart' on node/a failed before it started, with ConfigurationError. Reported was: nothing. Nothing of the \
+            "Workflow 'restart' on node/a failed before it started, with ConfigurationError. Reported: nothing. Nothing of the \
              workflow ran. Correct what the message names and create another WorkflowExecution.",
         ),
     ] {
@@ -195,7 +195,7 @@ fn it_has_four_sentences_and_fits_whatever_is_in_it() {
 
 #[test]
 fn what_was_reported_in_lines_is_told_in_one() {
-    assert!(failure(Unknown, "a\nb\t c", ran(), None).summary("w", None, &[]).contains("Reported was: a b c."));
+    assert!(failure(Unknown, "a\nb\t c", ran(), None).summary("w", None, &[]).contains("Reported: a b c."));
 }
 
 #[test]
