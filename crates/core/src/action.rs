@@ -1,4 +1,4 @@
-//! What a decision requests: writes with their preconditions, and the facts that a live read must confirm before them.
+//! The actions that a decision requests: writes with their preconditions, live reads, and announcements.
 
 mod ending;
 mod triage;
@@ -30,15 +30,15 @@ pub use ending::{Ending, Skew};
 pub use triage::{Analyse, Gather, TriageDoes, TriageStep};
 pub use write::{Says, Write};
 
-/// The answer of [`decide`](crate::decide::decide).
+/// The result of [`decide`](crate::decide::decide).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What to do now. The actions are independent of each other: if any of them fails its precondition, the target is
-    /// looked at again.
+    /// What to do now. The actions do not depend on each other. If a precondition fails, the operator decides on the
+    /// target again.
     pub actions: Vec<Action>,
-    /// The executions that wait, and what for.
+    /// The executions that wait, and what they wait for.
     pub waiting: Vec<(ExecutionId, Waiting)>,
-    /// The executions with a run that wait for something other than their workflow, and what for.
+    /// The executions whose run waits for something other than their workflow, and what it waits for.
     pub awaiting: Vec<(ExecutionId, Awaiting)>,
     /// How the rules judged the executions that ask for their turn.
     pub judged: Vec<(ExecutionId, Judgement)>,
@@ -46,58 +46,58 @@ pub struct Decision {
     pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
     /// What would stop a new execution now. Empty while the view is incomplete.
     pub blocks: TargetBlocks,
-    /// The requests for places in limits: the oldest for each set of limits.
+    /// The requests for places in limits; for each set of limits only the oldest.
     pub asks: Vec<Ask>,
-    /// Whether an action uses the place that was given on this target.
+    /// Whether an action uses the place in the limits that was given to this target.
     pub uses_place: bool,
-    /// The first moment at which the answer changes by time alone.
+    /// The first moment at which time alone changes the decision.
     pub wake: Option<Time>,
 }
 
-/// How a schedule was judged: the rows of section 12.6 that were asked, in order; the last one decided.
+/// How a schedule was judged: the rows of section 12.6 that were applied, in order; the last one decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleJudgement {
-    /// The rows, by name, with what they found.
+    /// The names of the rows, with their findings.
     pub asked: Vec<(&'static str, Cow<'static, str>)>,
-    /// What holds it, if anything does.
+    /// What holds the schedule, if anything does.
     pub held: Option<HeldBy>,
-    /// Its next run.
+    /// The next run of the schedule.
     pub next: Option<NextRun>,
-    /// What it is to the open circuit that holds it.
+    /// The role of the schedule for the open circuit that holds it.
     pub probe: Probe,
 }
 
-/// What a schedule is to the open circuit that holds it (section 13.5).
+/// The role of a schedule for the open circuit that holds it (section 13.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// Nothing: no circuit holds it, or something else holds it as well.
+    /// None: no circuit holds the schedule, or something else holds it as well.
     #[default]
     None,
-    /// Only its circuit keeps it from running now, and may give it its turn.
+    /// Only the circuit keeps the schedule from running now, and may give it the turn to probe.
     Awaits(Asks),
-    /// It has the turn, and makes its child now.
+    /// The schedule has the turn to probe, and creates its child now.
     Makes(Asks),
 }
 
 /// A write with its precondition, a batch of like writes, a live read, or an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Step (a): create the chain's next run, pending. Precondition: its name is absent.
+    /// Creates the chain's next run, pending (step a). Precondition: no run has this name.
     Create {
-        /// For which execution.
+        /// The execution that the run belongs to.
         execution: ExecutionId,
-        /// Which number.
+        /// The number of the run.
         number: RunNumber,
-        /// The longest time-out of its run, if its retry policy leaves it less than the spec.
+        /// The longest timeout of the run, if the retry policy leaves less time than the spec.
         at_most: Option<Duration>,
     },
     /// Writes something to an execution's status.
     Write(Write),
-    /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
+    /// Skips a batch of executions. Preconditions: the fact, read live once for all, and the version of each execution.
     Skip {
         /// The executions, each with the version that was judged.
         skipped: Vec<(ExecutionId, Version)>,
-        /// Why.
+        /// Why they are skipped.
         skip: Skip,
         /// The fact behind the skip.
         fact: Fact,
@@ -105,66 +105,66 @@ pub enum Action {
     /// Releases, cancels or deletes a run.
     Change(Change),
     /// Removes an execution whose time to live is over and on which no decision depends any more. Precondition: its uid
-    /// and version, so that nobody has cleared or changed it since.
+    /// and version, so that a clearance or another change in the meantime prevents the removal.
     Remove {
         /// The execution.
         execution: ExecutionId,
         /// The version that was judged.
         version: Version,
     },
-    /// Reads a run and its descendants live. For a failed run: why it failed, and whether anything ran. For a run that
-    /// is deleted while it runs, also: whether anything of it is left. Changes nothing.
+    /// Reads a failed run and its descendants live, to learn why it failed and whether anything ran. If the run was
+    /// deleted while it ran, also whether any of its tasks or pods is left. Changes nothing.
     Examine {
         /// The run.
         run: RunId,
     },
-    /// Asks the conditions of a retry policy about a failed attempt. Changes nothing.
+    /// Evaluates the conditions of a retry policy for a failed attempt. Changes nothing.
     Ask {
         /// The execution with the policy.
         execution: ExecutionId,
-        /// Its run; none if its creation was refused.
+        /// The run of the attempt; `None` if its creation was refused.
         run: Option<RunId>,
         /// The facts about the attempt.
         failed: AttemptFacts,
     },
-    /// Reads an execution live that no watch delivers and whose run is done. Changes nothing.
+    /// Reads an execution live whose run is done and that no watch delivers. Changes nothing.
     ReadOwner {
         /// The execution.
         owner: ExecutionId,
     },
     /// Creates the child of a schedule for a slot. Preconditions: the schedule, read live, has this uid and generation,
-    /// and the name of the child is absent.
+    /// and no execution has the name of the child.
     CreateChild {
-        /// Which schedule.
+        /// The schedule.
         schedule: ScheduleId,
-        /// The generation that was judged: a later edit or suspension wins.
+        /// The generation that was judged, so that a later edit or suspension takes precedence.
         generation: i64,
         /// The slot.
         slot: Time,
         /// The child's `spec.startBefore`.
         start_before: Time,
-        /// An earlier slot whose create may have succeeded although its answer was lost: a live read must find no child
-        /// for it.
+        /// An earlier slot whose create may have succeeded although its answer was lost. A live read must find no child
+        /// for this slot.
         not_made: Option<Time>,
     },
     /// Writes the status of a schedule.
     Record(Record),
-    /// Does a step of the triage of a schedule.
+    /// Performs a step of the triage of a schedule.
     Triage(TriageStep),
     /// Announces something that no status records. Changes nothing.
     Tell(Announce),
 }
 
-/// A write to a schedule's status. Preconditions: its uid and version, and the fact.
+/// A write to a schedule's status. Preconditions: its uid and version, and that the execution in `gone` is gone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Whose status.
+    /// The schedule whose status is written.
     pub schedule: ScheduleId,
     /// The version that was judged.
     pub version: Version,
     /// The name of an execution of the schedule that a live read must find gone.
     pub gone: Option<Box<str>>,
-    /// Why the recorded failure begins no triage, if it otherwise would. Counted by a metric.
+    /// Why the recorded failure starts no triage, if it otherwise would. A metric counts these.
     pub suppressed: Option<Suppressed>,
     /// The new status.
     pub status: Box<ScheduleStatus>,
@@ -173,24 +173,24 @@ pub struct Record {
 /// The facts about a failed attempt for the conditions of a retry policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptFacts {
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How many there are at the most.
+    /// The maximum number of attempts.
     pub of: u32,
-    /// The reason, one of seven.
+    /// The reason, one of the seven.
     pub reason: FailureReason,
-    /// What happened, as in the status.
+    /// The failure message, as in the status.
     pub message: Box<str>,
-    /// Whether something of it ran, or it is unknown.
+    /// Whether anything of the attempt ran, or it is unknown.
     pub was_execution_failure: bool,
-    /// The task of the pipeline that failed, if one did.
+    /// The task of the pipeline that failed, if any.
     pub task: Option<FailedTask>,
 }
 
-/// A write to a run. Preconditions: its uid, the facts, and what each kind of write names.
+/// A write to a run. Preconditions: its uid, the facts, and those that each kind of write names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Which run.
+    /// The run.
     pub run: RunId,
     /// The facts that a live read must confirm first, in this order.
     pub facts: Vec<Fact>,
@@ -201,19 +201,19 @@ pub struct Change {
 /// A change to a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunChange {
-    /// Step (d): it is handed to Tekton. Precondition: it is still pending.
+    /// Releases the run to Tekton (step d). Precondition: the run is still pending.
     Released,
-    /// Tekton is asked to cancel it. The reason is recorded on the run.
+    /// Asks Tekton to cancel the run, and records the reason on the run.
     Cancelled(CancelReason),
-    /// Tekton has not answered a request to cancel it, and is asked again. The number of requests is recorded on the
-    /// run, because only a write that changes the run reaches Tekton.
+    /// Repeats a request to cancel the run that Tekton has not answered. The number of requests is recorded on the run,
+    /// because Tekton is notified only of a write that changes the run.
     AskedAgain(u32),
-    /// A run that never started, or that is finished and expired, is deleted. Precondition: its version, so that this
-    /// is still true.
+    /// Deletes a run that never started, or that is finished and expired. Precondition: its version, so that this is
+    /// still true.
     Deleted {
         /// The version that was judged.
         version: Version,
-        /// Why.
+        /// Why the run is deleted.
         why: Unneeded,
     },
 }
@@ -223,42 +223,42 @@ pub enum RunChange {
 pub enum Announce {
     /// The steps of a task have run again.
     Replay {
-        /// Whose run it is.
+        /// The execution that owns the run.
         execution: ExecutionId,
         /// The run.
         run: RunId,
         /// The task.
         task_run: Box<str>,
     },
-    /// Tekton does not answer a request to stop a run.
+    /// Tekton has not answered a request to stop a run.
     CancelUnanswered {
-        /// Whose run it is.
+        /// The execution that owns the run.
         execution: ExecutionId,
         /// The request.
         unanswered: Unanswered,
     },
-    /// A target drains for too long.
+    /// A target has been draining for too long.
     DrainSlow {
-        /// Whose tasks or pods are left.
+        /// The execution whose tasks or pods are left.
         holder: ExecutionId,
-        /// One of what is left.
+        /// One of the tasks or pods that are left.
         residue: ResidueId,
-        /// Since when it drains.
+        /// When the target began to drain.
         since: Time,
     },
-    /// The hint of a schedule does not count.
+    /// The hint of a schedule is ignored.
     HintIgnored {
-        /// Whose hint it is.
+        /// The schedule with the hint.
         schedule: ScheduleId,
-        /// The generation with the hint: each is announced once.
+        /// The generation of the schedule with the hint; each generation is announced once.
         generation: i64,
-        /// Why it does not count.
+        /// Why the hint is ignored.
         why: &'static str,
     },
 }
 
-/// What an action does, and to which object: two actions with the same mark do the same to the same object, on any
-/// view.
+/// The kind of an action and its object. Two actions with the same mark do the same to the same object, even if they
+/// were decided on different views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     what: &'static str,
@@ -266,7 +266,7 @@ pub struct Mark {
 }
 
 impl Action {
-    /// Returns what it does, and to which object.
+    /// Returns the kind of the action and its object.
     #[must_use]
     pub fn mark(&self) -> Mark {
         let (what, of) = match self {
@@ -304,7 +304,7 @@ impl RunChange {
 }
 
 impl Run {
-    /// Changes the run, without any fact to confirm.
+    /// Changes the run without a fact to confirm.
     pub(crate) fn change(&self, to: RunChange) -> Action {
         self.change_if(Vec::new(), to)
     }
@@ -314,21 +314,21 @@ impl Run {
         Action::Change(Change { run: self.id.clone(), facts, to })
     }
 
-    /// Returns the deletion of the run in its present version.
+    /// Returns the deletion of the run in its current version.
     pub(crate) fn deleted(&self, why: Unneeded) -> RunChange {
         RunChange::Deleted { version: self.version.clone(), why }
     }
 }
 
-/// Why a run is not needed.
+/// Why a run is no longer needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
-    /// Its owner has given it up: at the look another execution came first.
+    /// Its owner has given up the run: at the look another execution came first.
     Withdrawn,
-    /// Its owner is gone, terminal, on its way out, or committed to another run.
+    /// Its owner is gone, terminal, being deleted, or committed to another run.
     Leftover,
     /// Its owner is committed to it, but it could not be released in time.
     Unreleased,
-    /// It is finished, drained, and older than the retention.
+    /// The run is finished, drained, and older than the retention.
     Expired,
 }

@@ -1,5 +1,5 @@
-//! What would stop a new execution on a target, whether or not one asks for a turn now: for the condition `Blocked`,
-//! the metrics, and people.
+//! What would stop a new execution on a target, even if no execution asks for a turn now. Used for the condition
+//! `Blocked`, for metrics and for messages.
 
 use crate::Time;
 use crate::ending::Skip;
@@ -8,30 +8,30 @@ use crate::name::ExecutionId;
 use crate::policy::Policy;
 use crate::reason::BlockReason;
 
-/// The reason of the condition `Blocked` of a failure whose recovery is the newest execution that ran on the target.
+/// The reason of the condition `Blocked` if the recovery of the failure is the newest execution that ran on the target.
 pub const RECOVERED: &str = "Recovered";
 
-/// The blocks and the counter of a target.
+/// The blocks and the failure count of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetBlocks {
-    /// The pre-execution failures in a row (section 7).
+    /// The number of failures in a row before anything ran (section 7).
     pub consecutive_failures: u32,
-    /// What blocks the target until a person clears it, newest first: a clearance of the first lifts all.
+    /// What blocks the target until a person clears it, newest first. A clearance of the newest one lifts all.
     pub blocks: Vec<Skip>,
 }
 
 /// The value of the condition `Blocked` of a terminal execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// It blocks its target.
+    /// The execution blocks its target.
     Yes(BlockReason),
-    /// It blocked its target until a clearance.
+    /// The execution blocked its target until a clearance.
     Cleared,
-    /// It blocked its target, and another one does now.
+    /// The execution blocked its target; now another execution does.
     Superseded,
-    /// It blocked its target, and the newest execution that ran there is the recovery that ended it.
+    /// The execution blocked its target; the newest execution that ran there is the recovery that lifted the block.
     Recovered,
-    /// It blocked its target, and nothing does any more, after a later success or by time.
+    /// The execution blocked its target; a later success or time lifted the block, and nothing blocks the target now.
     Lifted,
 }
 
@@ -48,7 +48,7 @@ impl Blocked {
         }
     }
 
-    /// Describes what that means, and what would end it.
+    /// Describes what the condition means, and what would lift the block.
     #[must_use]
     pub fn message(self, target: &str) -> String {
         match self {
@@ -72,7 +72,7 @@ impl Blocked {
 }
 
 impl TargetBlocks {
-    /// Reads the blocks and the counter from a history.
+    /// Reads the blocks and the failure count from a history.
     pub(crate) fn of(history: &History<'_>, policy: &Policy, now: Time) -> Self {
         let consecutive_failures = history.consecutive_failures(policy, now);
         Self { consecutive_failures, blocks: history.blocks(policy, now) }
@@ -85,14 +85,14 @@ impl TargetBlocks {
         block.and_then(reason_of)
     }
 
-    /// Returns the skip that a new execution would get, if the target is blocked.
+    /// Returns the reason for which a new execution would be skipped, if the target is blocked.
     #[must_use]
     pub fn reason(&self) -> Option<BlockReason> {
         self.blocks.iter().filter_map(reason_of).min()
     }
 }
 
-/// Returns how a skip's reason blocks a target, if it does.
+/// Returns the block reason that corresponds to a skip, if there is one.
 fn reason_of(block: &Skip) -> Option<BlockReason> {
     match block {
         Skip::PreviousExecutionFailed { .. } => Some(BlockReason::PreviousExecutionFailed),

@@ -5,9 +5,9 @@ use std::fmt;
 /// The number of a run in its chain, from 1.
 pub type RunNumber = u64;
 
-/// The name of a target's chain: the first 16 hexadecimal digits of the sha256 of the canonical target.
+/// The name of a target's chain: the first 16 hexadecimal digits of the SHA-256 of the canonical target.
 ///
-/// Two targets that shared a name would share a lock, which is too coarse, but safe.
+/// If two targets had the same name, they would share a lock. That is too coarse, but safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainName(pub(crate) u64);
 
@@ -24,12 +24,12 @@ impl ChainName {
         let (hash, number) = name.strip_prefix("wfe-")?.split_once('-')?;
         let chain = Self(u64::from_str_radix(hash, 16).ok()?);
         let number: RunNumber = number.parse().ok()?;
-        // Only the spelling that `run` writes: no sign, no leading zero, no upper case.
+        // Accepts only the spelling that `run` writes: no sign, no leading zero, no upper case.
         (number > 0 && chain.run(number) == name).then_some((chain, number))
     }
 
-    /// Reads the chain of an object that Tekton has made for a run: its name begins with that of the run. Anything may
-    /// follow the number, because Tekton shortens long names.
+    /// Reads the chain of an object that Tekton has created for a run: its name begins with that of the run. Anything
+    /// may follow the number, because Tekton shortens long names.
     #[must_use]
     pub fn of_made(name: &str) -> Option<Self> {
         let (hash, rest) = name.strip_prefix("wfe-")?.split_once('-')?;

@@ -1,14 +1,15 @@
-//! The decision on one target: one pure function from what is known to what to do next.
+//! The decision on one target: a pure function from the view to the next actions.
 //!
 //! # Guarantees
 //! - Every action carries the precondition that makes it safe when the view lags.
-//! - The answer depends on the view alone: deciding again on the same view gives the same answer.
-//! - Each step of section 5 is derived from what exists, so a restart resumes wherever the last process stopped.
+//! - The answer depends on the view alone: a second decision on the same view gives the same answer.
+//! - Each step of section 5 is derived from the objects, so a restarted operator resumes where the last process
+//!   stopped.
 //!
-//! [`advance`] follows executions that run, [`cancelling`] the runs that Tekton does not stop, [`leaving`] the runs
-//! that are deleted while they run. [`cleanup`] deletes runs that no execution uses. [`contend`] decides which
-//! execution gets the next turn, [`waiting`] reports what executions wait for, [`blocked`] what blocks the target.
-//! [`schedules`] decides which schedule makes a child, [`guard`] whether a clearance or cancellation counts, and
+//! [`advance`] follows executions that run, [`cancelling`] runs that Tekton does not stop, and [`leaving`] runs that
+//! are deleted while they run. [`cleanup`] deletes runs that no execution uses. [`contend`] decides which execution
+//! gets the next turn. [`waiting`] reports what executions wait for, and [`blocked`] what blocks the target.
+//! [`schedules`] decides which schedule creates a child, and [`guard`] whether a clearance or cancellation counts.
 //! [`expire`] removes executions whose time to live is over.
 
 mod advance;
@@ -57,7 +58,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     decision
 }
 
-/// All that a decision depends on.
+/// Everything that a decision depends on.
 #[derive(Clone, Copy)]
 struct View<'a> {
     target: &'a Target,
@@ -67,12 +68,12 @@ struct View<'a> {
 }
 
 impl Decision {
-    /// Requests another look at the target at a time; the earliest request counts.
+    /// Requests another decision on the target at a time; the earliest request counts.
     pub(crate) fn wake_at(&mut self, time: Time) {
         self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
     }
 
-    /// Asks for a place in every limit of a set, unless an older one of the target does.
+    /// Requests a place in every limit of a set, unless an older execution or schedule of the target requests the same.
     pub(crate) fn ask_for_place(&mut self, ask: Ask) {
         match self.asks.iter_mut().find(|known| known.limits == ask.limits) {
             Some(known) if (ask.since, &ask.uid) < (known.since, &known.uid) => *known = ask,
@@ -82,16 +83,16 @@ impl Decision {
     }
 }
 
-/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two. A run
-/// that is not pending any more comes before one that is. Runs that can never start are ignored. So are pending runs
-/// that the execution gave up, because other executions treat them as gone.
+/// Returns the run that an undecided execution has created; the first one, if a lost answer made it create two. A run
+/// that is no longer pending takes precedence. Runs that can never start are ignored. Pending runs that the execution
+/// gave up are ignored, too: other executions treat them as gone.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && !run.never_starts());
     own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
         .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 
-/// A clearance acts at once. Its effect is recorded, and never changes afterwards.
+/// Records the effect of new clearances. A clearance takes effect at once, and its recorded effect never changes.
 fn record_clearances(history: &History<'_>, decision: &mut Decision) {
     for Unrecorded { execution: cleared, effective, until } in history.unrecorded() {
         let Some(clearance) = cleared.clearance.as_deref().cloned() else { continue };

@@ -21,84 +21,84 @@ use crate::schedule::ChildOf;
 use crate::tries::Trouble;
 use crate::waiting::Pause;
 
-/// What the index keeps of one `WorkflowExecution`. Fields that few executions have are boxed: there are tens of
-/// thousands of executions.
+/// The fields of one `WorkflowExecution` that the index keeps. Fields that few executions have are boxed, because there
+/// are tens of thousands of executions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// Which object it is.
+    /// The object.
     pub id: ExecutionId,
-    /// The version that was seen; a write carries it back.
+    /// The version that was read; a write sends it back.
     pub version: Version,
-    /// When the API server created it; the oldest of several rivals goes first.
+    /// When the API server created the execution; the oldest rival goes first.
     pub created: Time,
-    /// Whether its deletion has begun (a finalizer of another controller still holds it).
+    /// Whether the execution is being deleted (a finalizer of another controller still holds it).
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Arc<str>,
-    /// What it runs, for fingerprints.
+    /// What the execution runs, for fingerprints.
     pub origin: Arc<Origin>,
-    /// Which bundle it runs (`spec.workflowRef.containerImage` and `containerDigest`).
+    /// The bundle that the execution runs (`spec.workflowRef.containerImage` and `containerDigest`).
     pub bundle: Bundle,
-    /// `status.runSequence`: the number of the run that it tried last. While it is undecided: the number that it has
-    /// given up.
+    /// `status.runSequence`: the number of the run that the execution tried last. While the execution is undecided: the
+    /// number that it has given up.
     pub run_sequence: Option<RunNumber>,
-    /// `spec.executionConfig.timeout`, if it can be read.
+    /// `spec.executionConfig.timeout`, if it is valid.
     pub timeout: Option<Duration>,
     /// `spec.ttlSecondsAfterFinished`.
     pub ttl: Option<Duration>,
-    /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
+    /// `spec.recoveryOf`: the execution in the same namespace whose failure this execution repairs.
     pub recovery_of: Option<Box<str>>,
-    /// Its retry policy with its attempts, if it has one and has not ended.
+    /// The retry policy and its attempts, if the execution has a policy and has not ended.
     pub retry: Option<Box<Retry>>,
     /// `spec.clearance`, if it is set.
     pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, if it is set.
     pub cancellation: Option<Box<Cancellation>>,
-    /// The pause of its namespace or of its target's namespace, if there is one.
+    /// The pause of the execution's namespace or of its target's namespace, if there is one.
     pub paused: Option<Arc<Pause>>,
-    /// Whether its run lives in another execution namespace: then another operator owns it, and this one ignores it.
+    /// Whether the run lives in another execution namespace: another operator then owns the execution, and this one
+    /// ignores it.
     pub elsewhere: bool,
     /// The condition `Waiting` of its status, if it is set.
     pub waiting_shown: Option<Box<WaitingShown>>,
-    /// Whether its status shows that its target drains (`TargetLocked`), or, after the end, a condition that is true
-    /// only before it.
+    /// Whether the status shows that the target drains (`TargetLocked`). After the end: also whether it still has a
+    /// condition that is only true before the end.
     pub draining_shown: bool,
-    /// The reason of its condition `Blocked`, also the one that its recovery gives it
-    /// ([`RECOVERED`](crate::blocks::RECOVERED)).
+    /// The reason of the condition `Blocked`, including [`RECOVERED`](crate::blocks::RECOVERED), which a recovery sets.
     pub blocked_shown: Option<Box<str>>,
-    /// What its status shows of its run while it is Running.
+    /// What the status shows of the run while the execution is Running.
     pub run_shown: RunShown,
-    /// Its phase, with the fields of that phase.
+    /// The phase, with the fields of that phase.
     pub state: ExecutionState,
-    /// Its relation to the schedule that made it, if one did.
+    /// The relation to the schedule that created the execution, if one did.
     pub child: Option<Box<ChildOf>>,
-    /// What this process remembers of it. Most executions have ended, and need no memory.
+    /// What this process remembers of the execution. Most executions have ended and need no memory.
     pub memory: Option<Box<ExecutionMemory>>,
 }
 
-/// What this process remembers of an execution, in addition to its object. A new process remembers nothing.
+/// What this process remembers of an execution that its object does not contain. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionMemory {
-    /// Since when it has been seen to wait, while it is undecided.
+    /// Since when the execution waits, as far as this process has seen it, while it is undecided.
     pub waits_since: Option<Time>,
-    /// When its run was first tried to be created, without the time in which no process tried (see
-    /// [`tries`](crate::tries)). None while this process does not try.
+    /// When the operator first tried to create the run, without the time in which no process tried (see
+    /// [`tries`](crate::tries)). `None` while this process does not try.
     pub first_try: Option<Time>,
-    /// The refused create of its run, until that is written to the status.
+    /// The refused create of the run, until the status records it.
     pub refusal: Option<Refusal>,
-    /// When its progress was last written to its status.
+    /// When the progress was last written to the status.
     pub progress_shown_at: Option<Time>,
-    /// The waits of its run in this attempt that its status has shown, each with the last time.
+    /// The waits of the run in this attempt that the status has shown, each with the last time.
     pub waits_shown: Vec<(Wait, Time)>,
-    /// What is known of its run, if this process has seen the run vanish or has deleted it.
+    /// What is known of the run, if this process has seen it vanish or has deleted it.
     pub lost_proof: Option<Lost>,
-    /// The answers of the conditions of its retry policy on its last attempt, if they were asked.
+    /// The results of the retry policy's conditions for the last attempt, if they were evaluated.
     pub answers: Option<Box<Answers>>,
-    /// The number of its run, if its status lost the name of the run: the next status names the run again.
+    /// The number of the run, if the status lost the name of the run. The next status write names the run again.
     pub found_run: Option<RunNumber>,
 }
 
-/// The memory of an execution without any.
+/// The memory of an execution of which nothing is remembered.
 static NOTHING: ExecutionMemory = ExecutionMemory {
     waits_since: None,
     first_try: None,
@@ -111,8 +111,8 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
 };
 
 impl ExecutionMemory {
-    /// Returns the part that survives a new version of the execution, if any. What belongs to one attempt ends with it:
-    /// a refusal that survived its attempt would use up the next.
+    /// Returns the part of the memory that survives a new version of the execution, if any. The facts of one attempt
+    /// end with that attempt: otherwise an old refusal would end the next attempt, too.
     #[must_use]
     pub fn kept(self, was: &Execution, is: &Execution) -> Option<Box<Self>> {
         use ExecutionState::{Running, Undecided};
@@ -129,18 +129,18 @@ impl ExecutionMemory {
         (kept != NOTHING).then(|| Box::new(kept))
     }
 
-    /// Forgets the outcome of earlier tries to create its run.
+    /// Forgets the outcome of earlier tries to create the run.
     pub fn forget_tries(&mut self) {
         (self.refusal, self.first_try) = (None, None);
     }
 }
 
-/// What is known of a run that does not exist any more.
+/// What is known of a run that no longer exists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lost {
-    /// It vanished, with the evidence whether anything of it ran.
+    /// The run vanished; the evidence shows whether anything of it ran.
     Vanished(Started),
-    /// This process has deleted it, because it could not be released, for this reason.
+    /// This process deleted the run, because it could not be released, for this reason.
     Unreleased(Trouble),
 }
 
@@ -152,21 +152,21 @@ impl Lost {
     }
 }
 
-/// What the status of an execution shows that it waits for.
+/// What the status of an execution shows in its condition `Waiting`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingShown {
     /// The reason of the condition.
     pub reason: Box<str>,
-    /// For how long its run has been tried to be created; zero if the status does not mention it.
+    /// For how long the operator has tried to create the run; zero if the status does not mention it.
     pub tried: Duration,
 }
 
 /// What the status of an execution shows of its run while it is Running.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunShown {
-    /// The proof that a step of it ran, if there is one.
+    /// The proof that a step of the run ran, if there is one.
     pub proof: Option<Box<Proof>>,
-    /// How many of its tasks are done, if their number is known.
+    /// How many tasks of the run are done, if their number is known.
     pub tasks: Option<TaskCount>,
     /// What the execution waits for, if anything.
     pub awaits: Option<Box<AwaitingShown>>,
@@ -175,16 +175,16 @@ pub struct RunShown {
 /// A cancellation: a person asks for the execution to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancellation {
-    /// Why.
+    /// The reason that the person gave.
     pub reason: Box<str>,
-    /// The user name, as the API server knows it.
+    /// The user name of the person, as the API server knows it.
     pub requested_by: Box<str>,
     /// The condition `Unguarded`, if no policy guarded the cancellation when it was seen.
     pub unguarded: Option<Unguarded>,
 }
 
 impl Cancellation {
-    /// Returns who asked for it, and whether that name was checked.
+    /// Returns who requested the cancellation, and whether that name was checked.
     #[must_use]
     pub fn author(&self) -> String {
         author(&self.requested_by, self.unguarded)
@@ -194,9 +194,9 @@ impl Cancellation {
 /// A clearance: a person confirms that the target is clean, up to and including this execution (section 10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clearance {
-    /// Why.
+    /// The reason that the person gave.
     pub reason: Box<str>,
-    /// The user name, as the API server knows it.
+    /// The user name of the person, as the API server knows it.
     pub cleared_by: Box<str>,
     /// The recorded effect.
     pub recorded: Recorded,
@@ -205,7 +205,7 @@ pub struct Clearance {
 }
 
 impl Clearance {
-    /// Returns who cleared, and whether that name was checked.
+    /// Returns who cleared the target, and whether that name was checked.
     #[must_use]
     pub fn author(&self) -> String {
         author(&self.cleared_by, self.unguarded)
@@ -215,11 +215,11 @@ impl Clearance {
 /// The effect of a clearance, as the status of its execution records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// Nothing yet.
+    /// None is recorded yet.
     Not,
-    /// It has lifted a block.
+    /// The clearance has lifted a block.
     Effective,
-    /// Nothing was blocked when it came (condition `ClearanceIneffective`).
+    /// Nothing was blocked when the clearance came (condition `ClearanceIneffective`).
     Ineffective,
 }
 
@@ -228,43 +228,43 @@ pub enum Recorded {
 pub enum ExecutionState {
     /// No phase, or Pending.
     Undecided {
-        /// What makes its spec unusable, if anything (rule 0).
+        /// What makes the spec unusable, if anything (rule 0).
         unusable: Option<Box<str>>,
         /// `spec.startBefore`.
         start_before: Option<Time>,
     },
-    /// Phase Running: committed to a run.
+    /// Phase Running: the execution committed to a run.
     Running {
-        /// The run that it committed to. None only if another program wrote the status.
+        /// The run that the execution committed to. `None` only if another program wrote the status.
         run: Option<RunId>,
         /// `status.startTime`.
         started_at: Option<Time>,
     },
     /// Phase Completed.
     Completed {
-        /// `status.startTime`: when it was committed to its run.
+        /// `status.startTime`: when the execution committed to its run.
         started_at: Option<Time>,
         /// `status.completionTime`.
         completed_at: Option<Time>,
     },
     /// Phase Failed.
     Failed(FailedState),
-    /// Phase Skipped: such an execution is not part of the history.
+    /// Phase Skipped: a skipped execution is not part of the history.
     Skipped {
         /// `status.completionTime`.
         completed_at: Option<Time>,
     },
 }
 
-/// The failure in the status of a Failed execution. Every time may be missing, because another version may have written
-/// the status.
+/// The failure in the status of a Failed execution. Every time may be missing, because another version of the operator
+/// may have written the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedState {
     /// `status.failureDetails.reason`.
     pub reason: FailureReason,
-    /// `status.failureDetails.wasExecutionFailure`; true if it is missing, because then nobody knows.
+    /// `status.failureDetails.wasExecutionFailure`; true if the field is missing, because the answer is then unknown.
     pub was_execution_failure: bool,
-    /// Whether a person cancelled it (the reason `Cancelled` of its condition `Succeeded`).
+    /// Whether a person cancelled the execution (reason `Cancelled` of its condition `Succeeded`).
     pub cancelled: bool,
     /// `status.failureDetails.failedAt`.
     pub failed_at: Option<Time>,
@@ -272,9 +272,10 @@ pub struct FailedState {
     pub completed_at: Option<Time>,
     /// `status.nextAllowedExecution`.
     pub next_allowed_execution: Option<Time>,
-    /// `status.failureDetails.fingerprint`, if it can be read.
+    /// `status.failureDetails.fingerprint`, if it is valid.
     pub fingerprint: Option<Fingerprint>,
-    /// `status.failureDetails.sharedOutage`: it failed before anything ran, while others did too. It does not count.
+    /// `status.failureDetails.sharedOutage`: the execution failed before anything ran, and so did others. The failure
+    /// does not count.
     pub shared_outage: bool,
 }
 
@@ -309,18 +310,18 @@ impl Execution {
         }
     }
 
-    /// Returns what this process remembers of it.
+    /// Returns what this process remembers of the execution.
     #[must_use]
     pub fn recall(&self) -> &ExecutionMemory {
         self.memory.as_deref().unwrap_or(&NOTHING)
     }
 
-    /// Returns what this process remembers of it, to add to it.
+    /// Returns what this process remembers of the execution, mutably.
     pub fn remember(&mut self) -> &mut ExecutionMemory {
         self.memory.get_or_insert_default()
     }
 
-    /// Returns the attempt that it waits for, if it is Running and between two attempts.
+    /// Returns the attempt that the execution waits for, if it is Running and between two attempts.
     #[must_use]
     pub fn next_attempt(&self) -> Option<NextAttempt> {
         let (ExecutionState::Running { started_at, .. }, Some(retry)) = (&self.state, &self.retry) else { return None };
@@ -330,19 +331,20 @@ impl Execution {
         Some(NextAttempt { attempt: retry.current(), of: retry.policy.max_attempts, not_before, ends_by })
     }
 
-    /// Returns whether it runs the same as another execution: the same workflow, or another one from the same bundle.
+    /// Returns whether the execution runs the same as another one: the same workflow, or a workflow from the same
+    /// bundle.
     #[must_use]
     pub fn runs_the_same_as(&self, other: &Self) -> bool {
         self.workflow_id == other.workflow_id || self.bundle.is_same(other.bundle)
     }
 
-    /// Returns whether it is an analysis of a triage. Its end is no evidence of whether workflows can run.
+    /// Returns whether the execution analyses failures for a triage. Its end does not show whether workflows can run.
     #[must_use]
     pub fn analyses(&self) -> bool {
         self.child.as_ref().is_some_and(|child| child.analyses)
     }
 
-    /// Returns whether its phase is final.
+    /// Returns whether the phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(
@@ -351,44 +353,43 @@ impl Execution {
         )
     }
 
-    /// Returns when it ended, if it has ended and its status has the time.
+    /// Returns when the execution ended, if it has ended and its status has the time.
     #[must_use]
     pub fn ended_at(&self) -> Option<Time> {
         match &self.state {
             ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => None,
             ExecutionState::Completed { completed_at, .. } | ExecutionState::Skipped { completed_at } => *completed_at,
-            // Its failure counts from `failedAt`. `completionTime` is the same, unless another program wrote the
-            // status.
+            // A failure counts from `failedAt`. `completionTime` is the same, unless another program wrote the status.
             ExecutionState::Failed(failed) => failed.failed_at.or(failed.completed_at),
         }
     }
 
-    /// Returns for how long its run has been tried to be created, by this process and those before it, if this process
-    /// tries.
+    /// Returns for how long this process and earlier ones have tried to create the run. `None` if this process does not
+    /// try.
     #[must_use]
     pub fn tried_for(&self, now: Time) -> Option<Duration> {
         self.recall().first_try.map(|first| (now - first).to_std().unwrap_or_default())
     }
 
-    /// Returns whether it waits for its decision: no phase or Pending, and not being deleted.
+    /// Returns whether the execution waits for its decision: it has no phase or is Pending, and is not being deleted.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         matches!(self.state, ExecutionState::Undecided { .. }) && !self.deleting
     }
 
-    /// Returns whether its status shows that it will never commit to this run of its own.
+    /// Returns whether the status shows that the execution will never commit to this run of its own.
     #[must_use]
     pub fn has_given_up(&self, run: &Run) -> bool {
         self.is_undecided() && self.run_sequence.is_some_and(|given_up| run.number <= given_up)
     }
 
-    /// Returns whether it is committed to this run and not yet terminal.
+    /// Returns whether the execution committed to this run and is not yet terminal.
     #[must_use]
     pub fn is_running(&self, candidate: &RunId) -> bool {
         self.is_running_on(&candidate.uid)
     }
 
-    /// Returns whether it is committed to the run with this uid and not yet terminal.
+    /// Returns whether the execution committed to the run with this uid and is not yet terminal.
     #[must_use]
     pub fn is_running_on(&self, candidate: &Uid) -> bool {
         matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == *candidate)

@@ -1,7 +1,7 @@
-//! Explains a decision: what each rule found, which numbers it compared, and when that changes.
+//! Explains a decision: what each rule found, which values it compared, and when the finding changes.
 //!
-//! The explanation is recorded while the rules decide; it does not judge a second time. The status, the event and the
-//! log line of a skip are the words of the rule that decided, so they cannot disagree.
+//! The explanation is recorded while the rules decide; nothing is judged a second time. The status, the event and the
+//! log line of a skip use the text of the rule that decided, so they always agree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,24 +13,24 @@ use crate::verdict::Verdict;
 /// What a rule found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// It does not match, and the next rule is asked.
+    /// The rule does not match, and the next rule is applied.
     Passes {
         /// What was compared.
         because: Cow<'static, str>,
-        /// The first moment at which it matches by time alone.
+        /// The first moment at which the rule matches by time alone.
         until: Option<Time>,
     },
-    /// It decides.
+    /// The rule decides.
     Decides {
         /// The verdict.
         verdict: Verdict,
-        /// The first moment at which it stops matching by time alone.
+        /// The first moment at which the rule stops matching by time alone.
         until: Option<Time>,
     },
 }
 
 impl Finding {
-    /// Makes a finding that time does not change.
+    /// Creates a finding that does not change with time.
     pub(crate) fn of(verdict: Option<Verdict>, passes: &'static str) -> Self {
         match verdict {
             Some(verdict) => Self::Decides { verdict, until: None },
@@ -38,12 +38,12 @@ impl Finding {
         }
     }
 
-    /// Makes a finding of a rule that does not match, at any time.
+    /// Creates a finding of a rule that never matches, whatever the time.
     pub(crate) fn passes(because: impl Into<Cow<'static, str>>) -> Self {
         Self::Passes { because: because.into(), until: None }
     }
 
-    /// Returns when the verdict changes without any event.
+    /// Returns when time alone changes the verdict.
     #[must_use]
     pub fn until(&self) -> Option<Time> {
         match self {
@@ -52,16 +52,16 @@ impl Finding {
     }
 }
 
-/// How one execution was judged: the rules that were asked, in order, up to the one that decided.
+/// How one execution was judged: the rules that were applied, in order, up to the one that decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// What was decided.
     pub verdict: Verdict,
-    /// The rules that were asked, by name, with what they found. The last one decided, unless none did.
+    /// The names of the rules that were applied, with their findings. The last one decided, unless none did.
     pub asked: Vec<(&'static str, Finding)>,
 }
 
-/// The name shown when no rule decided.
+/// The name that is shown if no rule decided.
 pub const OTHERWISE: &str = "6 otherwise";
 
 impl Judgement {
@@ -80,7 +80,7 @@ impl Judgement {
         self.asked.iter().filter_map(|(_, finding)| finding.until()).min()
     }
 
-    /// Returns what each rule found, in order; the last one decided.
+    /// Returns the finding of each rule as text, in order; the last rule decided.
     #[must_use]
     pub fn told(&self, target: &str) -> Vec<Told> {
         let told = |(rule, finding): &(&'static str, Finding)| {
@@ -97,21 +97,21 @@ impl Judgement {
         all
     }
 
-    /// Returns what each rule found as text, a line for each.
+    /// Returns the findings of all rules as text, one line for each rule.
     #[must_use]
     pub fn explain(&self, target: &str) -> String {
         self.told(target).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What a rule found, in words.
+/// The finding of a rule, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Its name.
+    /// The name of the rule.
     pub rule: &'static str,
-    /// What it compared, or what it decided.
+    /// What the rule compared, or what it decided.
     pub text: String,
-    /// The first moment at which time alone changes that.
+    /// The first moment at which time alone changes the finding.
     pub until: Option<Time>,
 }
 

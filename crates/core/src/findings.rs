@@ -10,11 +10,11 @@ pub struct Findings {
     pub started: Started,
     /// Why it failed.
     pub cause: Cause,
-    /// What it waited for in vain, if that was seen.
+    /// What the run waited for in vain, if that was seen.
     pub waited: Option<Waited>,
-    /// Whether its bundle never gave a pipeline, for one of several causes that Tekton does not distinguish.
+    /// Whether its bundle never yielded a pipeline, for one of several causes that Tekton does not distinguish.
     pub unresolved: bool,
-    /// Whether it ended because a person cancelled it or one of its tasks.
+    /// Whether the run ended because a person cancelled it or one of its tasks.
     pub was_cancelled: bool,
     /// How many tasks of the pipeline were done.
     pub completed_tasks: u16,
@@ -23,9 +23,9 @@ pub struct Findings {
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// The reason, one of seven.
+    /// The reason, one of the seven.
     pub reason: FailureReason,
-    /// What Tekton reported, cut to a limit.
+    /// The message from Tekton, cut to a limit.
     pub message: Box<str>,
     /// The task that failed or was stopped, if any.
     pub task: Option<FailedTask>,
@@ -34,50 +34,50 @@ pub struct Cause {
 /// The task of the pipeline that failed or was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTask {
-    /// Its name in the pipeline.
+    /// The name of the task in the pipeline.
     pub name: Box<str>,
-    /// Its place in the pipeline, counted from 0; finally tasks come after the others.
+    /// The position in the pipeline, from 0; finally tasks come after the others.
     pub index: u32,
     /// The step that failed, if one did.
     pub step: Option<Box<str>>,
-    /// The exit code of the container that failed, if one really ended.
+    /// The exit code of the container that failed, if a container really ended.
     pub exit_code: Option<i32>,
     /// The host of the image that could not be pulled, if that is the cause and the task names the image.
     pub registry: Option<Box<str>>,
 }
 
-/// What a run of which nothing started was waiting for.
+/// What a run was waiting for of which nothing had started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// The reason for it, one of seven.
+    /// The failure reason for this wait, one of the seven.
     pub reason: FailureReason,
-    /// Its name for people.
+    /// A description of the wait.
     pub words: Box<str>,
 }
 
-/// What a run or a task waits for before anything of it starts.
+/// What a run or a task waits for before anything starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Tekton, which has not taken it up.
+    /// Tekton has not accepted the run yet.
     Controller,
-    /// The bundle.
+    /// The bundle must be fetched.
     Bundle,
-    /// The definition of a task.
+    /// The definition of a task must be fetched.
     Task,
-    /// Room in a quota of pods.
+    /// The quota of pods has no room.
     Quota,
-    /// A node with room for the pod.
+    /// No node has room for the pod.
     Node,
-    /// An image.
+    /// An image must be pulled.
     Image,
-    /// The pod, for an unknown cause.
+    /// The pod does not start, for an unknown cause.
     Pod,
 }
 
-/// How far a run is.
+/// How many tasks of a run are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskCount {
-    /// How many tasks of the pipeline are done; skipped ones are not among them.
+    /// How many tasks of the pipeline are done, without skipped tasks.
     pub completed: u16,
     /// How many tasks the pipeline has.
     pub total: u16,
@@ -97,7 +97,7 @@ impl Findings {
         }
     }
 
-    /// Returns whether another examination, a little later, may find more.
+    /// Returns whether a later examination may find more.
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(&self.started, Started::Unknown(doubt) if doubt.may_pass())
@@ -105,7 +105,7 @@ impl Findings {
 }
 
 impl Wait {
-    /// Returns the reason of a failure that waited for this in vain.
+    /// Returns the failure reason of a run that waited for this in vain.
     #[must_use]
     pub fn reason(self) -> FailureReason {
         match self {
@@ -115,7 +115,7 @@ impl Wait {
         }
     }
 
-    /// Returns its name for people.
+    /// Describes the wait.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

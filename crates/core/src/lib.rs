@@ -1,7 +1,7 @@
-//! The decision: may this execution run on its target now, and what is the next step?
+//! Decides whether an execution may run on its target now, and what the next step is.
 //!
-//! [`decide`](decide::decide) reads one [`Target`](target::Target) as a value and answers with
-//! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
+//! [`decide`](decide::decide) reads one [`Target`](target::Target) as a value. It returns [`Action`](action::Action)s,
+//! each with its precondition, and the time of the next decision.
 //!
 //! ```text
 //!  Target { executions, runs, residue }
@@ -9,8 +9,8 @@
 //!      ──► Decision { actions, waiting, judged, blocks, wake }
 //! ```
 //!
-//! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
-//! client, no clock, no randomness and no async; time goes in as a value and wake-ups come out as values.
+//! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no client,
+//! clock, randomness or async. The time is an argument, and wake-ups are part of the result.
 
 pub mod action;
 pub mod awaiting;
@@ -55,5 +55,5 @@ mod words;
 
 pub use moment::MAX_AHEAD;
 
-/// A moment in UTC. Everything that the API keeps is in whole seconds.
+/// A moment in UTC. The API stores times in whole seconds.
 pub type Time = chrono::DateTime<chrono::Utc>;

@@ -1,4 +1,4 @@
-//! The rules of section 6, in order: the first that matches decides. This list is the specification.
+//! The rules of section 6, in order: the first one that matches decides. The order of the list is the specification.
 
 mod backoff;
 mod cancelled;
@@ -27,15 +27,15 @@ use crate::verdict::Verdict;
 pub struct Contender<'a> {
     /// The target that it asks for.
     pub target: &'a Target,
-    /// The executions that are Running on it: one or none, unless another program wrote a status. Gathered once,
-    /// because thousands may ask for a turn.
+    /// The executions that are Running on the target: at most one, unless another program wrote a status. Computed
+    /// once, because thousands of executions may ask for a turn.
     pub running: &'a [&'a Execution],
     /// The past executions of the target.
     pub history: &'a History<'a>,
     /// The execution.
     pub execution: &'a Execution,
-    /// Its own run, if that has been created already: then this is the look of section 5, and only what came before the
-    /// run counts against it.
+    /// The execution's own run, if it has created one. The rules are then applied at the look of section 5, and only
+    /// what came before this run counts against the execution.
     pub run: Option<&'a Run>,
     /// The policy.
     pub policy: &'a Policy,
@@ -43,11 +43,11 @@ pub struct Contender<'a> {
     pub now: Time,
 }
 
-/// A rule: returns what it finds for a contender.
+/// A rule: a function from a contender to a finding.
 pub type Rule = fn(&Contender<'_>) -> Finding;
 
-/// The rules, with their numbers in section 6 (the unnumbered ones are from sections 3.1, 14 and 17). Rule 5b comes
-/// after them where limits are configured. Rule 6 ("otherwise: run") applies if none matches.
+/// The rules, with their numbers in section 6; rules without a number come from sections 3.1, 14 and 17. Rule 5b
+/// follows if limits are configured. Rule 6 ("otherwise: run") applies if no rule matches.
 pub const RULES: &[(&str, Rule)] = &[
     ("0 unusable spec", unusable_spec::rule),
     ("cancellation", cancelled::rule),
@@ -61,7 +61,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("5 cooldown", cooldown::rule),
 ];
 
-/// Asks the rules in order.
+/// Applies the rules in order.
 #[must_use]
 pub fn judge(contender: &Contender<'_>) -> Judgement {
     let mut asked = Vec::with_capacity(RULES.len());
@@ -79,7 +79,7 @@ pub fn judge(contender: &Contender<'_>) -> Judgement {
     Judgement { verdict: Verdict::Run, asked }
 }
 
-/// Asks the rules in order, and then the limits, if there are any.
+/// Applies the rules in order, and then the limits, if any are configured.
 #[must_use]
 pub fn judge_with_limits(contender: &Contender<'_>) -> Judgement {
     let mut judgement = judge(contender);
@@ -95,7 +95,7 @@ pub fn judge_with_limits(contender: &Contender<'_>) -> Judgement {
     judgement
 }
 
-/// Returns what blocks a contender until a person clears the target or a recovery succeeds: rules 2 and 3.
+/// Returns what blocks a contender until a person clears the target or a recovery succeeds (rules 2 and 3).
 #[must_use]
 pub fn block(contender: &Contender<'_>) -> Option<Skip> {
     [previous_execution_failed::rule, exhausted_retries::rule].into_iter().find_map(|rule| match rule(contender) {

@@ -1,22 +1,22 @@
-//! The operator's own trouble: it keeps the operator from its work, and no execution and no target is at fault.
+//! Troubles of the operator itself: they prevent its work, and no execution or target is at fault.
 //!
-//! There is one rule for all of it. The execution waits, with a condition that names the trouble; a gauge counts the
-//! targets that wait, and an alert calls a person. The trouble is nobody's failure, no deadline ends it, and the
-//! execution continues when it is repaired.
+//! All are handled in the same way. The execution waits, with a condition that names the trouble. A gauge counts the
+//! targets that wait, and an alert calls a person. The execution does not fail and no deadline ends the wait; it
+//! continues when the trouble is repaired.
 
-/// What keeps the operator from its work, with words for people.
+/// A trouble that prevents the operator's work, with a description for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTrouble {
     /// Which trouble it is.
     pub cause: OwnCause,
-    /// What was tried, what happened, and what a person can do.
+    /// What the operator tried, what happened, and what a person can do.
     pub words: Box<str>,
 }
 
-/// The closed list of the operator's own troubles.
+/// The fixed set of the operator's own troubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnCause {
-    /// The operator's account lacks a right.
+    /// The operator's account lacks a permission.
     LacksRight,
     /// An admission policy of this operator refuses the operator itself.
     RefusedByPolicy,
@@ -24,7 +24,7 @@ pub enum OwnCause {
     CrdLacksFields,
     /// A failed run cannot be examined.
     CannotExamine,
-    /// The API server accepted a status and dropped a decisive part of it.
+    /// The API server accepted a status, but dropped a part that decisions depend on.
     WriteDropped,
 }
 
@@ -33,7 +33,7 @@ impl OwnCause {
     pub const ALL: [Self; 5] =
         [Self::LacksRight, Self::RefusedByPolicy, Self::CrdLacksFields, Self::CannotExamine, Self::WriteDropped];
 
-    /// Returns the reason of the condition that names the trouble, which is also its label in metrics.
+    /// Returns the reason of the condition that names the trouble; metrics use it as a label, too.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

@@ -10,25 +10,25 @@ use crate::waiting::Waiting;
 /// The verdict of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It ends Failed, and nothing of it ran.
+    /// The execution ends Failed, and nothing of it ran.
     Fail {
         /// The reason, one of seven.
         reason: FailureReason,
         /// What is wrong.
         message: Box<str>,
-        /// Whether that counts for the target (section 7).
+        /// Whether the failure counts for the target (section 7).
         counts: bool,
     },
-    /// It is skipped, if the fact holds.
+    /// The execution is skipped, if the fact holds.
     Skip {
-        /// Why.
+        /// Why the execution is skipped.
         skip: Skip,
         /// The fact to read live.
         fact: Fact,
     },
-    /// It waits for a fact.
+    /// The execution waits for a fact.
     Wait(Waiting),
-    /// It runs.
+    /// The execution runs.
     Run,
 }
 
@@ -52,20 +52,20 @@ pub enum Fact {
     Unfinished(RunId),
     /// This task or pod exists and is unfinished.
     Draining(ResidueId),
-    /// This execution exists, is terminal, and has not been cleared since.
+    /// This execution exists, is terminal, and has not been cleared in the meantime.
     Stands(ExecutionId),
-    /// This execution exists and is Running: it waits for its next attempt, and holds the target.
+    /// This execution exists and is Running: it waits for its next attempt and holds the target.
     Holds(ExecutionId),
-    /// This execution, which owns a run and is not in the view any more, is gone.
+    /// This execution, which owns a run and is no longer in the view, is gone.
     OwnerGone(ExecutionId),
-    /// This run, which this execution is committed to and which is not in the view any more, is gone.
+    /// This run, which is no longer in the view, is gone; the execution is committed to it.
     RunGone(ExecutionId, RunId),
-    /// This execution, which is Running and whose status names no run, has none.
+    /// This execution, which is Running and whose status names no run, has no run.
     NoRunOf(ExecutionId),
-    /// This execution, which ends without a run, has made none with this number: the answer to a create may have been
-    /// lost, or the label by which a watch would show the run.
+    /// This execution, which ends without a run, has created none with this number. A watch may not show such a run:
+    /// the answer to the create, or the label, may have been lost.
     NothingMade(ExecutionId, RunNumber),
-    /// No unfinished descendant of this run, which is finished, is left.
+    /// This finished run has no unfinished descendant.
     NothingLeft(RunId),
     /// No unfinished task or pod is left on the target of this execution, except its own.
     Drained(ExecutionId),

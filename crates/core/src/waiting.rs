@@ -6,53 +6,53 @@ use crate::limit::LimitWait;
 use crate::name::{ExecutionId, RunId};
 use crate::trouble::{OwnCause, OwnTrouble};
 
-/// A person's pause of a namespace: nothing new starts in it, and nothing new starts on a target in it.
+/// A pause of a namespace: nothing new starts in the namespace or on targets in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The namespace that is paused.
     pub namespace: Box<str>,
-    /// Why, in the words of the person.
+    /// The reason, as the person gave it.
     pub why: Box<str>,
 }
 
-/// What an execution waits for. Unlike a skip, a wait ends, and the execution is decided on again.
+/// What an execution waits for. A wait ends, unlike a skip, and the operator then decides on the execution again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// This rival goes first: an older one, or one whose failure is written.
+    /// Another execution goes first: an older one, or one whose failure is being written.
     Turn(Box<ExecutionId>),
-    /// Another execution's run is pending: it may commit, or be withdrawn.
+    /// Another execution's run is pending: that execution may commit to it or withdraw it.
     RivalUndecided,
-    /// A run on the target is done, and its owner's status does not show it yet.
+    /// A run on the target is done, but the status of its execution does not show it yet.
     OwnerLate,
-    /// Tasks or pods that carry the target's label and name no execution are unfinished.
+    /// Tasks or pods with the target's label are unfinished, and name no execution.
     Draining,
-    /// This run is being deleted and held by a finalizer, and nothing else of it is seen any more.
+    /// This run is being deleted and a finalizer holds it; no task or pod of the run is visible any more.
     Leaving(RunId),
-    /// Between two attempts: tasks or pods of an earlier one, or of another run, are unfinished.
+    /// Between two attempts: tasks or pods of an earlier attempt, or of another run, are unfinished.
     Remains,
     /// Between two attempts: another run on the target is unfinished, or its owner has not ended.
     Beside,
-    /// Nothing new starts in its namespace, or on targets in the namespace of its target.
+    /// The namespace of the execution or of its target is paused.
     Paused(Arc<Pause>),
-    /// Nothing new starts anywhere, for this reason.
+    /// Everything is paused, by this object.
     PausedEverywhere(Box<str>),
-    /// The API server prevents carrying out the decision.
+    /// Errors of the API server prevent the next step.
     ApiErrors(Box<str>),
-    /// The operator's own trouble prevents carrying out the decision.
+    /// The operator's own trouble prevents the next step.
     Operator(OwnTrouble),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable(Box<str>),
-    /// The operator cannot see everything that it needs.
+    /// The operator cannot see everything that the decision needs.
     Blind(Box<str>),
-    /// A watch has not delivered yet what the operator has written to this object.
+    /// A watch has not delivered yet what the operator wrote to this object.
     Unseen(Box<str>),
-    /// Its own run is being withdrawn; it is decided again after that.
+    /// The execution's own run is being withdrawn; the operator decides again after that.
     Withdrawn,
-    /// Whether a clearance or cancellation of it, or of a failure that blocks it, counts.
+    /// It is unknown whether a clearance or cancellation counts: of this execution, or of a failure on its target.
     Guard,
-    /// It is being deleted.
+    /// The execution is being deleted.
     Deleting,
-    /// A limit of how many targets are worked on at once.
+    /// A limit of how many targets are worked on at once has no free place.
     Limit(Box<LimitWait>),
 }
 
@@ -100,14 +100,13 @@ impl Waiting {
         }
     }
 
-    /// Returns whether it is tried again and again until a deadline.
+    /// Returns whether the operator retries the next step until a deadline.
     #[must_use]
     pub fn is_tried(&self) -> bool {
         matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
     }
 
-    /// Returns whether something other than the target prevents carrying out the decision, which a person may have to
-    /// mend.
+    /// Returns whether the cause lies outside the target, so that a person may have to repair something.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         matches!(
@@ -116,7 +115,7 @@ impl Waiting {
         )
     }
 
-    /// Returns the execution that it waits for, if that is one on its target.
+    /// Returns the execution on the same target that goes first, if that is the cause.
     #[must_use]
     pub fn behind(&self) -> Option<&ExecutionId> {
         match self {
@@ -125,7 +124,7 @@ impl Waiting {
         }
     }
 
-    /// Describes what it waits for, and what would end that.
+    /// Describes what the execution waits for, and what would end the wait.
     #[must_use]
     pub fn message(&self) -> String {
         match self {

@@ -15,7 +15,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Compares the end that a run reports with the end that was taken, and with the commit (section 9); none if the
+    /// Compares the end time that the run reports with the recorded end and with the commit (section 9). `None` if the
     /// clocks seem to agree.
     #[must_use]
     pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
@@ -32,25 +32,25 @@ impl Ending {
     }
 }
 
-/// How long before the commit a run may report its end before that is announced: Tekton's clock may be some seconds
-/// behind without harm.
+/// How long before the commit the reported end of a run may lie without an announcement. It does no harm if Tekton's
+/// clock is some seconds behind.
 const BEHIND: TimeDelta = TimeDelta::minutes(1);
 
-/// How the end of a run shows that its clock differs from ours.
+/// How the end time of a run shows that its clock differs from the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
-    /// It reports an end too far in the future; an earlier time was taken.
+    /// The run reports an end too far in the future; an earlier time was recorded.
     Ahead {
         /// The reported time.
         said: Time,
-        /// The time that was taken.
+        /// The time that was recorded.
         taken: Time,
     },
-    /// It reports an end long before its execution was committed to it. That time is taken.
+    /// The run reports an end long before the execution committed to it. That time was recorded.
     Behind {
         /// The reported time.
         said: Time,
-        /// When the execution was committed to it.
+        /// When the execution committed to the run.
         started_at: Time,
     },
 }

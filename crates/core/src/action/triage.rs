@@ -1,4 +1,4 @@
-//! Steps of a triage other than writes to the status of its schedule.
+//! The steps of a triage, except writes to the status of its schedule.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::triage::FailureSeen;
 pub struct TriageStep {
     /// The schedule.
     pub schedule: ScheduleId,
-    /// The name of the child that it is about.
+    /// The name of the child whose failure is analysed.
     pub of: Box<str>,
     /// The step.
     pub does: TriageDoes,
@@ -20,32 +20,32 @@ pub struct TriageStep {
 /// What a step of a triage does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TriageDoes {
-    /// Reads live the evidence for an analyst. Changes nothing.
+    /// Reads the evidence for an analyst live. Changes nothing.
     Gather(Box<Gather>),
-    /// Creates the execution that analyses. Preconditions: the schedule, read live, has this uid and generation and
-    /// analyses this child, and the name of the execution is absent.
+    /// Creates the execution that analyses the failures. Preconditions: the schedule, read live, has this uid and
+    /// generation and analyses this child, and no execution has this name.
     Analyse(Box<Analyse>),
-    /// Reads live the verdict of an analyst that completed. Changes nothing.
+    /// Reads the verdict of a completed analyst live. Changes nothing.
     ReadVerdict(ExecutionId),
 }
 
-/// The facts about a schedule for its evidence.
+/// The facts about a schedule for the evidence of its triage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gather {
-    /// Its target.
+    /// The target of the schedule.
     pub target: Box<str>,
-    /// How many failures there are in a row.
+    /// The number of failures in a row.
     pub failure_count: u32,
-    /// When it succeeded last.
+    /// The time of the last success.
     pub last_success: Option<Time>,
     /// The open circuits.
     pub open_circuits: Vec<Box<str>>,
-    /// The time-out of an execution whose template has none.
+    /// The timeout of an execution whose template sets none.
     pub default_timeout: Duration,
-    /// The failed children to read, the newest first, by slot and uid; at most
+    /// The failed children to read, newest first, by slot and uid; at most
     /// [`MOST_FAILURES`](crate::triage::MOST_FAILURES).
     pub children: Vec<(Time, Uid)>,
-    /// The last failure, if the API server refused that child.
+    /// The last failure, if the API server refused to create that child.
     pub refused: Option<FailureSeen>,
 }
 
@@ -54,16 +54,16 @@ pub struct Gather {
 pub struct Analyse {
     /// The generation of the schedule that was judged.
     pub generation: i64,
-    /// Until when it may begin.
+    /// The latest time at which the analysis may begin.
     pub start_before: Time,
-    /// How long it may take.
+    /// The timeout of the analysis.
     pub timeout: Duration,
     /// The evidence.
     pub evidence: Box<str>,
 }
 
 impl TriageDoes {
-    /// Returns its name, for marks and logs.
+    /// Returns the name of the step, for marks and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

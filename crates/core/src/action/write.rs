@@ -18,7 +18,7 @@ use crate::waiting::Waiting;
 /// A write to an execution's status. Preconditions: its version, and the facts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Whose status.
+    /// The execution whose status is written.
     pub execution: ExecutionId,
     /// The version that was judged.
     pub version: Version,
@@ -31,69 +31,70 @@ pub struct Write {
 /// The new content of an execution's status.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
-    /// Step (c): phase Running, and which run.
+    /// The execution commits to a run: phase Running (step c).
     Running {
-        /// The run that it commits to.
+        /// The run.
         run: RunId,
         /// The run's number.
         number: RunNumber,
-        /// The counter that it inherits (`consecutiveFailures`, section 7).
+        /// The failure count that the execution takes over (`consecutiveFailures`, section 7).
         consecutive_failures: u32,
     },
-    /// The first half of a withdrawal: an undecided execution will never commit to a run up to this number. From then
-    /// on a commit on an older view fails, and the runs can be deleted. Without it, a concurrent commit and deletion
-    /// could both be accepted.
+    /// The first half of a withdrawal: an undecided execution gives up its runs up to this number. A commit on an older
+    /// view then fails, so the runs can be deleted. Without this write, a commit and a concurrent deletion could both
+    /// succeed.
     GaveUp {
-        /// The highest number that it gives up.
+        /// The highest number that the execution gives up.
         number: RunNumber,
     },
-    /// An attempt has failed, and there is another: phase Running stays, and the target is held (section 11).
+    /// An attempt has failed, and another one follows. The phase stays Running, and the execution keeps the target
+    /// (section 11).
     Retry {
-        /// Which attempt has failed.
+        /// The number of the failed attempt.
         attempt: u32,
-        /// How many there are at the most.
+        /// The maximum number of attempts.
         of: u32,
-        /// Its run; none if its creation was refused.
+        /// The run of the failed attempt; `None` if its creation was refused.
         run: Option<RunId>,
-        /// How it ended.
+        /// How the failed attempt ended.
         end: AttemptEnd,
-        /// The proof that a step of it ran, if there is one.
+        /// The proof that a step of the attempt ran, if there is one.
         proof: Option<Proof>,
         /// The wait before the next attempt.
         delay: Duration,
         /// When the next attempt may begin.
         not_before: Time,
     },
-    /// What delays the next attempt of an execution, although its wait is over.
+    /// What delays the next attempt of an execution, although the time for it has come.
     HeldBack {
-        /// What it waits for.
+        /// What the attempt waits for.
         waiting: Waiting,
     },
-    /// The terminal write.
+    /// The execution has ended.
     Ended {
-        /// How it ended.
+        /// How the execution ended.
         ending: Ending,
-        /// Whether the target drains after it.
+        /// Whether the target drains after the end.
         draining: bool,
     },
     /// The progress of a Running execution.
     Progress {
-        /// Its run.
+        /// The run of the execution.
         run: RunId,
         /// The new progress.
         shown: RunShown,
-        /// What Tekton reports that the run is doing, or why it has failed.
+        /// What the run is doing, or why it failed, as Tekton reports it.
         doing: Box<str>,
         /// What the run waits for, if nothing of it has started.
         wait: Option<Wait>,
-        /// Since when the execution runs.
+        /// When the execution started.
         started_at: Time,
     },
     /// What an undecided execution waits for (phase Pending).
     Waiting {
-        /// What for.
+        /// What the execution waits for.
         waiting: Waiting,
-        /// For how long its run has been tried to be created, if it is.
+        /// For how long the operator has tried to create the run, if it tries.
         tried: Option<Duration>,
     },
     /// The target of a terminal execution has drained.
@@ -102,22 +103,22 @@ pub enum Says {
     Cleared {
         /// The clearance.
         clearance: Clearance,
-        /// Whether it has lifted a block. If not, it never does anything.
+        /// Whether the clearance has lifted a block. If not, it never has an effect.
         effective: bool,
     },
     /// Whether a terminal execution blocks its target.
     Blocked(Blocked),
-    /// No policy was in force when a clearance or cancellation was seen.
+    /// No policy was in force when the operator saw a clearance or cancellation.
     Unguarded {
         /// Which of the two.
         kind: Directive,
-        /// Whether it counts all the same, because the policies are back.
+        /// Whether the clearance or cancellation counts now, because the policies are back.
         counts: bool,
     },
 }
 
 impl Says {
-    /// Returns its name, for marks.
+    /// Returns the name of the write, for marks.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -135,7 +136,7 @@ impl Says {
         }
     }
 
-    /// Returns whether events and counters announce the write, and not only a line of the log.
+    /// Returns whether an event and a counter announce the write, in addition to the log.
     #[must_use]
     pub fn is_announced(&self) -> bool {
         match self {
@@ -154,8 +155,8 @@ impl Says {
         }
     }
 
-    /// Returns whether an execution is as this write makes it, for a write that [is announced](Self::is_announced): if
-    /// its answer was lost, the view shows whether it happened.
+    /// Returns whether an execution looks as after this write. If the answer to an [announced](Self::is_announced)
+    /// write was lost, the view shows in this way whether the write succeeded.
     #[must_use]
     pub fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {
@@ -175,8 +176,7 @@ impl Says {
         }
     }
 
-    /// Returns whether the write leaves other conditions in the status as they are, so that they must be read live
-    /// first.
+    /// Returns whether the write keeps the other conditions of the status, so that they must be read live first.
     #[must_use]
     pub fn keeps_conditions(&self) -> bool {
         matches!(
@@ -187,12 +187,12 @@ impl Says {
 }
 
 impl Execution {
-    /// Makes a write to its status that needs no fact but its version.
+    /// Creates a write to the execution's status with its version as the only precondition.
     pub(crate) fn says(&self, says: Says) -> Action {
         self.says_if(Vec::new(), says)
     }
 
-    /// Makes a write to its status that needs these facts.
+    /// Creates a write to the execution's status that also depends on facts.
     pub(crate) fn says_if(&self, facts: Vec<Fact>, says: Says) -> Action {
         Action::Write(Write { execution: self.id.clone(), version: self.version.clone(), facts, says })
     }

@@ -4,7 +4,7 @@ use super::{Cancellation, Clearance, Execution, ExecutionState, Recorded};
 use crate::guard::{Directive, DirectiveState, Guard, Unguarded};
 
 impl Execution {
-    /// Returns its cancellation, if that counts.
+    /// Returns the cancellation, if it counts.
     #[must_use]
     pub fn cancelled(&self, guard: Guard) -> Option<&Cancellation> {
         self.cancellation
@@ -17,7 +17,7 @@ impl Execution {
     #[must_use]
     pub fn directive(&self, kind: Directive, guard: Guard) -> Option<DirectiveState> {
         let word = match (self.shown_unguarded(kind), guard) {
-            // Once a status has recorded that it counts, it counts.
+            // If a status has recorded that the directive counts, it counts for ever.
             (Some(Unguarded { counts: true, .. }), _) | (_, Guard::InForce) | (None, Guard::Recorded) => {
                 DirectiveState::Counts
             }
@@ -39,7 +39,7 @@ impl Execution {
         }
     }
 
-    /// Returns whether one is set that can still have an effect.
+    /// Returns whether a clearance or cancellation is set that can still have an effect.
     fn can_act(&self, kind: Directive) -> bool {
         match kind {
             Directive::Clearance => {
@@ -59,7 +59,7 @@ impl Execution {
 }
 
 impl Clearance {
-    /// Returns whether the status records that it has no effect, for ever or for now.
+    /// Returns whether the status records that the clearance has no effect, now or for ever.
     #[must_use]
     pub fn is_in_vain(&self) -> bool {
         let is_ignored = self.unguarded.is_some_and(|it| !it.counts);

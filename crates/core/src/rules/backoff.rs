@@ -1,4 +1,4 @@
-//! Rule 4: the latest execution failed before anything ran, and it is too early for another try of any workflow.
+//! Rule 4: the latest execution failed before anything ran, and its backoff is not over. It applies to every workflow.
 
 use super::Contender;
 use crate::ending::Skip;
@@ -6,7 +6,7 @@ use crate::explain::Finding;
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
 
-/// Skips an execution before `nextAllowedExecution`; in that very second it runs.
+/// Skips an execution before `nextAllowedExecution`; from that second on, the execution runs.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let (history, policy) = (contender.history, contender.policy);
     let Some(latest) = history.latest().filter(|latest| latest.backs_off()) else {

@@ -1,4 +1,4 @@
-//! A person has asked for the execution to stop before it started (section 3.1, `cancellation`).
+//! A person cancelled the execution before it started (section 3.1, `cancellation`).
 
 use super::Contender;
 use crate::explain::Finding;
@@ -7,9 +7,9 @@ use crate::reason::FailureReason;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Fails an execution that was cancelled before its turn came. It waits for its turn until it is known whether the
-/// cancellation counts, and until its status records that it does not: otherwise a commit could not be told from a
-/// later cancellation.
+/// Fails an execution that was cancelled before its turn came. If it is unknown whether the cancellation counts, the
+/// execution waits. It also waits until its status records that the cancellation does not count: otherwise a later
+/// reader could not tell whether the commit or the cancellation came first.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let Some(cancellation) = &contender.execution.cancellation else {
         return Finding::passes("nobody has asked for its cancellation");

@@ -1,5 +1,5 @@
-//! A failure of the target was cleared, and it is not known yet whether the clearance counts (section 17). A skip is
-//! final, so an execution that asks meanwhile waits until the operator has read the policies.
+//! A failure of the target was cleared, and it is unknown whether the clearance counts (section 17). A skip is final,
+//! so a contender waits until the operator has read the policies.
 
 use super::Contender;
 use crate::explain::Finding;
@@ -7,7 +7,7 @@ use crate::guard::{Directive, DirectiveState};
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Holds an execution back until it is known for every clearance whether it counts.
+/// Makes an execution wait until the operator knows of every clearance whether it counts.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let guard = contender.target.guard;
     let mut past = contender.history.all().iter();

@@ -1,4 +1,5 @@
-//! Rule 5: the same workflow has just succeeded on the target. A clearance does not lift this: nothing was wrong.
+//! Rule 5: the same workflow has just succeeded on the target. A clearance does not end a cooldown, because it follows
+//! a success.
 
 use super::Contender;
 use crate::Time;
@@ -9,7 +10,8 @@ use crate::moment::{after, round_up};
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
 
-/// Skips an execution of a workflow that completed less than the cooldown ago; in its last second it runs.
+/// Skips an execution whose workflow completed less than the cooldown ago. At the exact end of the cooldown, the
+/// execution runs.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let cooldown = contender.policy.cooldown_period;
     let successes = contender
@@ -17,8 +19,8 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
         .all()
         .iter()
         .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id)
-        // Schedules define themselves how often they run: with a cooldown between them, one would starve the other for
-        // ever (section 6.5).
+        // Schedules define their own pace. With a cooldown between them, one schedule could starve another for ever
+        // (section 6.5).
         .filter(|past| past.execution.child.is_none() || contender.execution.child.is_none());
     // An execution without a known end may have ended just now.
     let end_of = |past: &Past<'_>| past.ended_at.map_or(Time::MAX_UTC, |ended_at| round_up(after(ended_at, cooldown)));

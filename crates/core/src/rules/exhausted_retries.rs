@@ -1,4 +1,4 @@
-//! Rule 3: too many failures in a row in which nothing ran. Trying again would only repeat them.
+//! Rule 3: too many failures in a row before anything ran. Another try would only repeat them.
 
 use super::Contender;
 use crate::ending::Skip;
@@ -16,7 +16,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
             _ => format!("{failures} failures in a row before anything ran, of {limit}"),
         });
     };
-    // A quiet time lifts it, where one is configured.
+    // A quiet period ends the block, if one is configured.
     let until = history.quiet_at(policy);
     let skip = Skip::ExhaustedRetries { latest: latest.remediation(), failures, limit, until };
     let fact = Fact::Stands(latest.execution.id.clone());

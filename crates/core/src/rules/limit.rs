@@ -1,5 +1,5 @@
-//! Rule 5b: a limit of how many targets are worked on at once (section 18). It is asked last: an execution in the line
-//! is skipped, fails, is paused and is cancelled as if there were no limit.
+//! Rule 5b: a limit of how many targets are worked on at once (section 18). This rule comes last: an execution that
+//! waits for a place is skipped, fails, is paused or is cancelled as if there were no limit.
 
 use super::Contender;
 use crate::explain::Finding;
@@ -9,7 +9,7 @@ use crate::waiting::Waiting;
 /// The name of the rule.
 pub(super) const NAME: &str = "5b limit";
 
-/// Holds back an execution that needs a place and has none. None if no limit is configured.
+/// Makes an execution wait that needs a place and has none. `None` if no limit is configured.
 pub(super) fn rule(contender: &Contender<'_>) -> Option<Finding> {
     let limits = &contender.policy.limits;
     if limits.is_empty() {

@@ -1,4 +1,4 @@
-//! While everything is paused, or the namespace of the execution or of its target, nothing new starts; undecided
+//! While everything is paused, or the namespace of the execution or of its target, nothing new starts. Undecided
 //! executions wait (section 14).
 
 use super::Contender;
@@ -6,7 +6,7 @@ use crate::explain::Finding;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Holds an execution back while everything, its namespace or its target's namespace is paused.
+/// Makes an execution wait while everything, its namespace or its target's namespace is paused.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let everywhere = contender.policy.paused_by.clone().map(Waiting::PausedEverywhere);
     let waiting = everywhere.or_else(|| contender.execution.paused.clone().map(Waiting::Paused));

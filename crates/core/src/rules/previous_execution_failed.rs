@@ -1,10 +1,10 @@
-//! Rule 2: the last execution that ran failed half way. Until a person has looked, nothing automatic touches the
-//! target.
+//! Rule 2: the last execution that ran failed half way. No automatic workflow touches the target until a person has
+//! examined it.
 //!
-//! A later pre-execution failure lifts nothing, because it changed nothing. The one exception is an execution that
-//! names that failure in `recoveryOf`, with a workflow and a bundle that have not failed since the last success or
-//! clearance. So a chain of recoveries ends when there is no other workflow left, and never loops. The same bundle
-//! under another `workflowId` is not another workflow.
+//! A later failure before anything ran does not lift the block, because it changed nothing. One execution may pass: a
+//! recovery, which names that failure in `recoveryOf`. Its workflow and its bundle must not have failed since the last
+//! success or clearance. A chain of recoveries therefore ends when no other workflow is left. The same bundle under
+//! another `workflowId` is the same workflow.
 
 use super::Contender;
 use crate::ending::Skip;
@@ -13,7 +13,7 @@ use crate::history::{End, Past};
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
 
-/// Skips an execution on a target that an execution failure has left in an unknown state.
+/// Skips an execution on a target whose state is unknown after an execution failure.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let (scope, workflow_id) = (contender.policy.previous_execution_failed_scope, &contender.execution.workflow_id);
     let mut failures = contender.history.ran(scope, workflow_id).take_while(|past| past.end == End::ExecutionFailure);
@@ -38,7 +38,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until: None }
 }
 
-/// `recoveryOf` names an execution of the same namespace.
+/// Returns whether `recoveryOf` names this failure. It names an execution in the same namespace.
 fn names(contender: &Contender<'_>, failed: &Past<'_>) -> bool {
     let (id, failed) = (&contender.execution.id, &failed.execution.id);
     contender.execution.recovery_of.as_deref() == Some(&*failed.name) && id.namespace == failed.namespace

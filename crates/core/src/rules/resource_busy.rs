@@ -1,8 +1,8 @@
 //! Rule 1: the target is not free.
 //!
-//! A run of another execution that is committed or released, and unfinished or not drained, skips the contender. A run
-//! that may still be withdrawn, or that is done while its owner's status is late, makes the contender wait: a skip is
-//! final, so the fact behind it must last.
+//! If another execution's run is committed or released, and unfinished or not drained, the contender is skipped. The
+//! contender waits if that run may still be withdrawn, or if it is done and its owner's status is late. A skip is
+//! final, so it needs a fact that lasts.
 
 use super::Contender;
 use crate::Time;
@@ -18,7 +18,7 @@ use crate::verdict::Fact;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Skips or holds back an execution whose target is not free.
+/// Skips an execution whose target is not free, or makes it wait.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     Finding::of(taken(contender), "the target is free")
 }
@@ -29,7 +29,7 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     }
     let is_rival = |run: &&Run| counts_against(contender, run) && !is_over(contender.target, run);
     let mut rivals: Vec<&Run> = contender.target.runs.values().filter(is_rival).collect();
-    // Several can be unfinished only while leftovers are being deleted. All contenders then name the same one.
+    // Several runs can be unfinished only while leftovers are being deleted. All contenders then name the same run.
     rivals.sort_by_key(|run| run.number);
 
     let unfinished = || rivals.iter().copied().filter(|run| run.is_unfinished());
@@ -51,15 +51,15 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     left.min_by_key(|residue| (residue.created, &residue.id.uid)).map(draining)
 }
 
-/// Returns whether a run no longer holds the target: it is finished, and its owner is known to have ended. That is true
-/// of most runs of a long history.
+/// Returns whether a run no longer holds the target: it is finished, and its owner is known to have ended. Most runs of
+/// a long history are over.
 fn is_over(target: &Target, run: &Run) -> bool {
     !run.is_unfinished() && target.owner_of(run).is_some_and(Execution::is_terminal)
 }
 
-/// A run counts against a contender if it belongs to another execution and, at the look, came before the contender's
-/// own. A run without an owner counts only where an execution is committed to it. So does one that never starts, until
-/// that execution has ended.
+/// Returns whether a run counts against a contender: it belongs to another execution and, at the look, precedes the
+/// contender's own run. A run without an owner, or one that never starts, counts only if an execution is committed to
+/// it.
 fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
     if run.never_starts() && contender.target.committed_to(run).is_none() {
         return false;
@@ -71,7 +71,7 @@ fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
     of_another && contender.run.is_none_or(|mine| run.precedes(mine))
 }
 
-/// Returns busy for an unfinished run that will not be withdrawn: a committed or a released one.
+/// Returns a skip or a wait for an unfinished run that will not be withdrawn, because it is committed or released.
 fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
     let committed = target.committed_to(run);
     if run.is_pending() && committed.is_none() {
@@ -87,7 +87,7 @@ fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
         _ => run.created,
     };
     if run.is_leaving() && target.is_bare(run) {
-        // It is over in a moment, so that it holds the target is not a lasting fact.
+        // The run is over in a moment, so the target is not busy for long enough to justify a skip.
         return Some(Verdict::Wait(Waiting::Leaving(run.id.clone())));
     }
     let conflict = Conflict {
@@ -108,7 +108,8 @@ fn is_deleted(run: &Run) -> bool {
         || matches!(run.owner, Owner::Execution { presence: Presence::Gone, .. })
 }
 
-/// Another execution that is Running without any run of its own: it will end soon, and holds the target until then.
+/// Returns whether another execution is Running without a run of its own. It ends soon, and holds the target until
+/// then.
 fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     match &other.state {
         ExecutionState::Running { run, .. } => {
@@ -119,8 +120,8 @@ fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     }
 }
 
-/// Another execution that waits for its next attempt holds the target, whether its run is done or its next one pending.
-/// A contender with a pending run is skipped, too: otherwise each would wait for the other.
+/// Returns a skip if another execution waits for its next attempt: it holds the target, even if its next run is already
+/// pending. A contender with a pending run is skipped, too: otherwise each would wait for the other.
 fn holds(contender: &Contender<'_>, other: &Execution) -> Option<Verdict> {
     if other.id.uid == contender.execution.id.uid {
         return None;
@@ -140,7 +141,8 @@ fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAt
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
 }
 
-/// The finished run of an execution that no watch delivers frees the target only when that execution has ended.
+/// Returns the verdict for the finished run of an execution that no watch delivers. It frees the target when that
+/// execution has ended.
 fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
     let Owner::Execution { id, workflow_id, presence: Presence::Unwatched } = &run.owner else { return None };
     if target.owner_of(run).is_some() {
@@ -153,7 +155,7 @@ fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
     }
 }
 
-/// Every run is done and its owner has ended, but a task or pod of one is left.
+/// Returns the verdict for a task or pod that is left after every run is done and its owner has ended.
 fn draining(residue: &Residue) -> Verdict {
     let Owner::Execution { id, workflow_id, .. } = &residue.owner else {
         return Verdict::Wait(Waiting::Draining);

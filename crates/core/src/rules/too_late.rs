@@ -1,5 +1,5 @@
-//! An execution that is decided later than its `startBefore` does not run (section 3.1). This guards against executions
-//! that a backup or a GitOps tool restores without their status.
+//! An execution that gets its turn later than its `startBefore` does not run (section 3.1). This protects against
+//! executions that a backup or a GitOps tool restores without their status.
 
 use super::Contender;
 use crate::execution::ExecutionState;

@@ -1,4 +1,4 @@
-//! Rule 0: a spec that cannot be used fails its execution before rivals are compared, and takes no lock.
+//! Rule 0: an execution whose spec cannot be used fails before it competes for the target, and takes no lock.
 
 use super::Contender;
 use crate::execution::ExecutionState;
