@@ -1,7 +1,7 @@
 //! What a Running execution waits for, other than for its workflow to finish.
 //!
-//! The condition `Succeeded` shows it with the status Unknown: the reason is the kind of wait, and the message what
-//! would end it. There is one kind of wait at a time.
+//! The condition `Succeeded` shows the wait with the status Unknown: its reason is the kind of wait, and its message
+//! says what would end the wait. An execution has one kind of wait at a time.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::name::RunId;
 use crate::run::{CancelReason, Run, StopRequest};
 use crate::trouble::{OwnCause, OwnTrouble};
 
-/// How long Tekton may take to answer a request to stop a run.
+/// How long Tekton may take to act on a request to stop a run.
 const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 
 /// What a Running execution waits for.
@@ -23,31 +23,31 @@ pub enum Awaiting {
     Starting {
         /// What the run waits for.
         wait: Wait,
-        /// When the run is cancelled, if nothing starts before.
+        /// When the operator cancels the run, if nothing has started by then.
         until: Time,
     },
-    /// Tekton does not answer the request to stop its run.
+    /// Tekton does not act on the request to stop the run.
     Cancelling(Unanswered),
-    /// The API server does not let the operator examine the failed run, or read what the conditions of the retry policy
-    /// ask about.
+    /// The API server does not let the operator examine the failed run, or read the objects that the conditions of the
+    /// retry policy need.
     Examining {
-        /// Since when.
+        /// Since when the reads fail.
         since: Time,
         /// What prevents the reads.
         trouble: OwnTrouble,
     },
 }
 
-/// A request to stop a run that Tekton does not answer.
+/// A request to stop a run that Tekton has not acted on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unanswered {
-    /// Which run.
+    /// The run.
     pub run: RunId,
     /// When the request was made.
     pub since: Time,
-    /// Why it was made.
+    /// Why the operator or a person made the request.
     pub why: &'static str,
-    /// What Tekton reports of the run.
+    /// The state of the run, as Tekton reports it.
     pub said: Box<str>,
     /// `spec.managedBy` of the run, if it is set.
     pub managed_by: Option<Box<str>>,
@@ -57,12 +57,12 @@ pub struct Unanswered {
     pub deleting: bool,
 }
 
-/// What a status shows that its Running execution waits for.
+/// What the status of a Running execution shows that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitingShown {
     /// The reason of the condition.
     pub reason: Box<str>,
-    /// Its message.
+    /// The message of the condition.
     pub message: Box<str>,
 }
 
@@ -109,8 +109,8 @@ impl Awaiting {
         }
     }
 
-    /// Returns what the status shows of the wait. A status that shows already that the run cannot be examined stays as
-    /// it is, because the answers of a troubled API server change with every try.
+    /// Returns what the status shows of the wait. If the status already shows that the run cannot be examined, it stays
+    /// unchanged: the errors of a troubled API server differ with every try.
     #[must_use]
     pub fn shown(&self, before: Option<&AwaitingShown>) -> AwaitingShown {
         match before.filter(|before| *before.reason == *self.reason()) {
@@ -121,7 +121,7 @@ impl Awaiting {
 }
 
 impl Unanswered {
-    /// Describes the request, who should answer it, and what holds the run.
+    /// Describes the request, who should act on it, and what holds the run.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { run, since, why, said, managed_by, finalizers, deleting } = self;
@@ -142,8 +142,8 @@ impl Unanswered {
 }
 
 impl Run {
-    /// Returns the request to stop the run, if Tekton has had the time to answer it and has not. Finally tasks that run
-    /// count as an answer until the run itself should have ended, at `ends_by` if that is known.
+    /// Returns the request to stop the run, if Tekton has had time to act on it and has not. While finally tasks run,
+    /// Tekton is late only after `ends_by`, when the run itself should have ended.
     #[must_use]
     pub fn unanswered(&self, ends_by: Option<Time>, now: Time) -> Option<Unanswered> {
         let stop = self.stop.as_deref().filter(|_| self.is_unfinished())?;
@@ -159,7 +159,7 @@ impl Run {
         })
     }
 
-    /// Returns from when on an answer to a request to stop the run is late.
+    /// Returns the time from which on Tekton's reaction to a request to stop a run is late.
     #[must_use]
     pub fn answer_due(&self, stop: &StopRequest, ends_by: Option<Time>) -> Option<Time> {
         let due = after(stop.since?, ANSWERED_WITHIN);

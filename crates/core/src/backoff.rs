@@ -1,8 +1,8 @@
-//! The one backoff of the project: `min(base * multiplier^(n-1), max)`, with a limit on the exponent and with jitter.
+//! The project's only backoff: `min(base * multiplier^(n-1), max)`, with a limit on the exponent and with jitter.
 //!
-//! Whole-number arithmetic (section 7) that cannot overflow: a result that would overflow is the maximum. It has no
-//! clock, no state and no randomness. The number of failures in a row is counted from their times
-//! ([`failures_in_a_row`]), and jitter is derived from a key, so that a restart computes the same wait.
+//! The arithmetic uses whole numbers (section 7) and cannot overflow: a result that would overflow is the maximum.
+//! There is no clock, state or randomness. The number of failures in a row is counted from their times
+//! ([`failures_in_a_row`]), and jitter is derived from a key. A restart therefore computes the same wait.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::Time;
 pub struct Backoff {
     /// The wait after the first failure.
     pub base: Duration,
-    /// What each further failure multiplies the wait by; less than 1 counts as 1.
+    /// The factor for each further failure; less than 1 counts as 1.
     pub multiplier: Thousandths,
     /// The longest wait, before jitter.
     pub max: Duration,
-    /// How often the wait is multiplied at most.
+    /// The maximum number of multiplications.
     pub max_exponent: u32,
-    /// How much longer jitter may make the wait, as a share of it. Never shorter, so that nothing is tried early.
+    /// How much longer jitter may make the wait, as a share of the wait. Jitter never makes the wait shorter.
     pub jitter: Thousandths,
 }
 
@@ -37,15 +37,15 @@ impl Thousandths {
     /// 2.
     pub const TWO: Self = Self(2000);
 
-    /// Reads a share, rounded to thousandths; none if it is not from 0 to 1.
+    /// Reads a share, rounded to thousandths; `None` if the share is not from 0 to 1.
     #[must_use]
     pub fn share(share: f64) -> Option<Self> {
-        // A float is cast to the nearest whole number that fits; this one does.
+        // The value is in range, so the cast does not change it.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         (0.0..=1.0).contains(&share).then(|| Self((share * 1000.0).round() as u32))
     }
 
-    /// Multiplies a count, cut to whole ones.
+    /// Multiplies a count, and rounds down.
     fn of(self, count: u128) -> u128 {
         count.saturating_mul(u128::from(self.0)) / 1000
     }
@@ -69,15 +69,15 @@ impl Backoff {
         for _ in 0..exponent.min(self.max_exponent) {
             let longer = self.multiplier.max(Thousandths::ONE).of(wait).min(max);
             if longer == wait {
-                break; // at the maximum, or it does not grow: then it never will
+                break; // at the maximum, or the wait does not grow: then it never will
             }
             wait = longer;
         }
         from_nanos(wait)
     }
 
-    /// Returns the wait after the `failures`-th failure in a row, with jitter. The same key and number give the same
-    /// wait; different keys spread.
+    /// Returns the wait after the `failures`-th failure in a row, with jitter. The same key and number always give the
+    /// same wait; different keys give different waits.
     #[must_use]
     pub fn jittered(&self, failures: u32, key: &str) -> Duration {
         let wait = self.after(failures);
@@ -87,14 +87,14 @@ impl Backoff {
     }
 }
 
-/// Draws a number for a key and a failure: the same for ever, and evenly spread over keys.
+/// Derives a number from a key and a failure count: always the same, and evenly distributed over keys.
 pub(crate) fn draw(key: &str, failures: u32) -> u32 {
     let digest = Sha256::new().chain_update(failures.to_be_bytes()).chain_update(key).finalize();
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// Returns a share of a number, the same for a key and an occasion for ever, and evenly spread over both: from 0 to one
-/// less than it.
+/// Derives a number from 0 to `whole - 1` from a key and an occasion: always the same, and evenly distributed over
+/// both.
 pub(crate) fn share_of(key: &str, occasion: u32, whole: u64) -> u64 {
     let share = (u128::from(whole) * u128::from(draw(key, occasion))) >> 32;
     u64::try_from(share).unwrap_or(0) // less than the whole
@@ -106,11 +106,11 @@ fn from_nanos(nanos: u128) -> Duration {
     u64::try_from(nanos / NANOS).map_or(Duration::MAX, |seconds| Duration::new(seconds, subsecond))
 }
 
-/// Counts the failures in a row, from their times, the newest first. A success resets the count, so the caller passes
-/// only failures after the last one. A quiet time, if configured, resets it, too: that long without a failure, up to
-/// now.
+/// Counts the failures in a row from their times, newest first. A success resets the count, so the caller passes only
+/// failures after the last success. If a quiet time is configured, a gap of that length between failures, or up to now,
+/// resets the count, too.
 ///
-/// An unknown time ends no row, and a future time is not quiet: to forget a failure is the unsafe direction.
+/// A failure at an unknown or future time still counts: it would be unsafe to forget a failure.
 #[must_use]
 pub fn failures_in_a_row(
     newest_first: impl IntoIterator<Item = Option<Time>>,

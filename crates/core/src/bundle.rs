@@ -1,11 +1,11 @@
-//! The bundle of an execution, as far as rule 2 needs it: whether two executions run the same one.
+//! The bundle of an execution. Rule 2 needs to know whether two executions run the same bundle.
 
 use std::num::NonZeroU64;
 
 use sha2::{Digest, Sha256};
 
-/// A bundle: the repository that holds it, and its digest if it is pinned. Both are hashes, because the index keeps
-/// tens of thousands. Two bundles that share a hash count as the same, which allows fewer runs.
+/// A bundle: the repository that holds it, and its digest if it is pinned. Both are stored as hashes, because the index
+/// keeps tens of thousands. Two bundles with the same hash count as the same, which allows fewer runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     repository: u64,
@@ -13,8 +13,8 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads an image reference, and the separate digest if there is one. Total: a text that is no reference counts as
-    /// a repository of its own.
+    /// Reads an image reference, and the separate digest if there is one. Never fails: a text that is no image
+    /// reference counts as a repository of its own.
     #[must_use]
     pub fn new(image: &str, digest: Option<&str>) -> Self {
         let (named, inside) = image.split_once('@').map_or((image, None), |(named, inside)| (named, Some(inside)));

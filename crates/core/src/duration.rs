@@ -1,7 +1,7 @@
 //! Go durations: the spelling that the API and Tekton use (`1h30m`, `4m30s`).
 //!
-//! Written here because none of the crates reads exactly what the API server's `duration()` accepts without
-//! panicking or accepting more; compared with Go's own `time.ParseDuration` by property in the tests.
+//! No other crate reads exactly what the API server's `duration()` accepts: each panics or accepts more. The tests list
+//! texts that Go's own `time.ParseDuration` reads, and texts that it refuses.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn parse_unsigned(text: &str) -> Result<u64, DurationError> {
     Ok(total)
 }
 
-/// Reads one `number unit` pair and returns its nanoseconds and what follows it.
+/// Reads one pair of number and unit, and returns its nanoseconds and the rest of the text.
 fn parse_component(text: &str) -> Result<(u64, &str), DurationError> {
     let (whole_digits, rest) = split_digits(text);
     let (fraction_digits, rest) = match rest.strip_prefix('.') {
@@ -93,8 +93,8 @@ fn unit_nanos(unit: &str) -> Option<u64> {
     })
 }
 
-/// Cuts `0.digits` of a unit to whole nanoseconds. Digits beyond the fifteenth are below a nanosecond of any unit
-/// (an hour is 3.6e12 of them), and u128 holds fifteen digits times an hour.
+/// Returns `0.digits` of a unit in whole nanoseconds, rounded down. Digits beyond the fifteenth are below a nanosecond
+/// of any unit (an hour has 3.6e12), and a `u128` holds fifteen digits times an hour.
 fn fraction_nanos(digits: &str, unit_nanos: u64) -> u64 {
     let digits = &digits[..digits.len().min(15)];
     let Ok(numerator) = digits.parse::<u128>() else {
@@ -104,8 +104,8 @@ fn fraction_nanos(digits: &str, unit_nanos: u64) -> u64 {
     u64::try_from(numerator * u128::from(unit_nanos) / denominator).unwrap_or(0)
 }
 
-/// Writes a duration as Go does, in whole seconds: `30m0s`, `1h0m0s`, `45s`, `0s`. One of more than the 292 years that
-/// Go holds is written as those, so that whatever is written can be read.
+/// Writes a duration as Go does, in whole seconds: `30m0s`, `1h0m0s`, `45s`, `0s`. A duration of more than Go's maximum
+/// of 292 years is written as the maximum, so that it can be read back.
 #[must_use]
 pub fn format(duration: Duration) -> String {
     let seconds = duration.as_secs().min(i64::MAX.unsigned_abs() / NANOS_PER_SECOND);

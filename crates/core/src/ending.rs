@@ -18,67 +18,68 @@ use crate::run::Outcome;
 pub use skip::{Conflict, Remediation, Skip};
 pub use summary::undeclared;
 
-/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is
-/// still one of the seven.
+/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
+/// of the seven, as always.
 pub const CANCELLED: &str = "Cancelled";
 
-/// What a failure does to the counter of its target (section 7).
+/// The effect of a failure on the failure count of its target (section 7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
     /// `status.consecutiveFailures`.
     pub consecutive_failures: u32,
-    /// When the next execution may run, in whole seconds (`status.nextAllowedExecution`, unless the failure exhausts
-    /// its target).
+    /// When the next execution may run, in whole seconds (`status.nextAllowedExecution`, unless the target is exhausted
+    /// by the failure).
     pub next_allowed_execution: Option<Time>,
-    /// Whether the failure reaches the limit: from then on the target is exhausted.
+    /// Whether the failure reaches the limit, so that the target is exhausted from now on.
     pub exhausts: bool,
 }
 
 /// A failure, as `status.failureDetails` records it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The reason, one of seven.
+    /// The reason, one of the seven.
     pub reason: FailureReason,
-    /// What happened, in the words of its source.
+    /// What happened, in the words of Tekton or the API server.
     pub message: Box<str>,
     /// Whether anything of the workflow ran, and how that is known.
     pub started: Started,
     /// The task that failed or was stopped, if any.
     pub task: Option<FailedTask>,
-    /// How far the run was, if the number of its tasks was known.
+    /// How many tasks of the run were done, if their number was known.
     pub tasks: Option<TaskCount>,
     /// The time of the failure.
     pub failed_at: Time,
-    /// How long the execution had run; zero where it never did.
+    /// How long the execution had run; zero if it never ran.
     pub ran_for: Duration,
-    /// The number of the run that was tried, if the status does not have it yet.
+    /// The number of the run that was tried, if the status does not contain it yet.
     pub number: Option<RunNumber>,
     /// What Tekton reported of the run, if there was one.
     pub outcome: Option<Outcome>,
-    /// Whether a person cancelled it. If nothing had run, it does not count (section 7).
+    /// Whether a person cancelled the execution. If nothing had run, the failure does not count (section 7).
     pub cancelled: bool,
     /// How far the execution had come.
     pub stage: Stage,
-    /// Its fingerprint (section 13.1); none until its end is written.
+    /// The fingerprint of the failure (section 13.1); `None` until its end is written.
     pub fingerprint: Option<Fingerprint>,
-    /// Whether nothing of it ran and others fail alike (section 13.5): it does not count, but the next execution waits.
+    /// Whether nothing ran and other targets failed alike (section 13.5): the failure does not count, but the next
+    /// execution waits.
     pub shared_outage: bool,
-    /// What it does to the counter of its target.
+    /// The effect of the failure on the failure count of its target.
     pub charge: Charge,
-    /// Which attempt it was and why there is no other, if there is a retry policy.
+    /// The number of the last attempt and why no other follows, if there is a retry policy.
     pub tried: Option<Box<Tried>>,
 }
 
 /// The last attempt of an execution that has failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// Its number.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// How many there could be.
+    /// The maximum number of attempts.
     pub of: u32,
-    /// How it ended; none if it never began.
+    /// How the attempt ended; `None` if it never began.
     pub end: Option<AttemptEnd>,
-    /// Why there is no other.
+    /// Why no other attempt follows.
     pub stop: Stop,
 }
 
@@ -99,7 +100,7 @@ impl Failure {
         }
     }
 
-    /// Returns the facts that its fingerprint is made of.
+    /// Returns the facts from which the fingerprint is computed.
     #[must_use]
     pub fn symptoms(&self) -> Symptoms<'_> {
         Symptoms {
@@ -111,15 +112,15 @@ impl Failure {
         }
     }
 
-    /// Returns whether others can fail alike for the same external cause: nothing of it ran, nobody cancelled it, and
-    /// it was not merely too late for its turn.
+    /// Returns whether other targets can fail alike for the same external cause: nothing ran, nobody cancelled the
+    /// execution, and it was not merely too late for its turn.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         let is_too_late = self.stage == Stage::Asking && self.reason == FailureReason::DeadlineExceeded;
         !self.was_execution_failure() && !self.cancelled && !is_too_late
     }
 
-    /// Returns whether something of the workflow ran, or that is unknown (`wasExecutionFailure`).
+    /// Returns whether anything of the workflow ran, or it is unknown (`wasExecutionFailure`).
     #[must_use]
     pub fn was_execution_failure(&self) -> bool {
         self.started.may_have_run()
@@ -135,10 +136,10 @@ pub struct Success {
     pub ran_for: Duration,
     /// What Tekton reported of the run.
     pub outcome: Outcome,
-    /// Whether anything of the workflow ran, and how that is known: all of its tasks may have been skipped.
+    /// Whether anything of the workflow ran, and how that is known. A run can succeed with all of its tasks skipped.
     pub started: Started,
-    /// How its last attempt ended, if there is a retry policy.
+    /// How the last attempt ended, if there is a retry policy.
     pub attempt: Option<Box<AttemptEnd>>,
-    /// How far the run was, if the number of its tasks was known.
+    /// How many tasks of the run were done, if their number was known.
     pub tasks: Option<TaskCount>,
 }

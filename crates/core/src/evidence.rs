@@ -4,18 +4,18 @@ use std::fmt;
 
 use crate::Time;
 
-/// The answer. Names and times in it are as their source wrote them.
+/// Whether anything ran. Names and times in the evidence are as their source wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
     /// It is proven that nothing ran.
     NotStarted(Absence),
     /// A step ran.
     Started(Proof),
-    /// Unknown. It counts as if something had run: to repeat it is the unsafe direction.
+    /// Unknown. This counts as if something had run, because repeating a workflow that ran is unsafe.
     Unknown(Doubt),
 }
 
-/// The answer as one word, from the harmless to the worst.
+/// Whether anything ran, as one word; ordered from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ran {
     /// It is proven that nothing ran.
@@ -29,11 +29,11 @@ pub enum Ran {
 /// The proof that nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absence {
-    /// No run was handed to Tekton.
+    /// No run was released to Tekton.
     NoRun,
-    /// Tekton never made a task of the run.
+    /// Tekton never created a task of the run.
     NoTaskRun,
-    /// Tekton made tasks, and their steps were only ever waiting.
+    /// Tekton created tasks, but their steps were only ever waiting.
     OnlyWaited,
 }
 
@@ -42,7 +42,7 @@ pub enum Absence {
 pub struct Proof {
     /// What was seen.
     pub sign: Sign,
-    /// The task and step, and the container or the time.
+    /// The task and step, with the container or the time.
     pub words: Box<str>,
     /// When the step started, if that is known.
     pub at: Option<Time>,
@@ -51,37 +51,37 @@ pub struct Proof {
 /// The kind of proof that a step ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sign {
-    /// It was seen running.
+    /// The step was seen running.
     StepRunning,
-    /// It ended in a container with an id: an end without one is invented.
+    /// The step ended in a container with an id. An end without a container id is invented.
     StepEnded,
-    /// The pod of a running task was replaced, so its steps ran, and ran again.
+    /// The pod of a running task was replaced, so its steps ran, and then ran again.
     PodReplaced,
 }
 
 /// Why it is unknown whether anything ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// The run and everything that Tekton made for it is gone.
+    /// The run and everything that Tekton created for it are gone.
     RunGone,
-    /// An object of this name was made that only its own controller understands: a custom run, or a pipeline in the
-    /// pipeline.
+    /// Tekton created an object of this name that only its own controller understands: a custom run, or a pipeline in
+    /// the pipeline.
     Opaque(Box<str>),
     /// A task of this name is gone.
     Vanished(Box<str>),
-    /// A task of this name is not finished.
+    /// A task of this name is unfinished.
     Unfinished(Box<str>),
-    /// A step of this task ended without a container, or left `waiting` unseen.
+    /// A step of this task ended without a container, or left the state `waiting` without being seen.
     Ambiguous(Box<str>),
-    /// This task was not followed without a gap: the operator was restarted, or its watch interrupted.
+    /// This task was not followed without a gap, because the operator restarted or its watch was interrupted.
     Unfollowed(Box<str>),
-    /// The pod of this task is gone, and its last state has not been seen.
+    /// The pod of this task is gone, and its last state was not seen.
     Unseen(Box<str>),
     /// The run has more descendants than can be followed.
     TooMany,
     /// The descendants of the run could not be read.
     Unread,
-    /// In this earlier attempt something ran, or that is unknown.
+    /// In this earlier attempt something ran, or it is unknown.
     Attempt(u32),
 }
 
@@ -89,7 +89,7 @@ impl Ran {
     /// All words.
     pub const ALL: [Self; 3] = [Self::No, Self::Unknown, Self::Yes];
 
-    /// Returns the word of conditions.
+    /// Returns the word in the spelling of the condition's status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl Ran {
 }
 
 impl Started {
-    /// Returns whether something ran, or that is unknown: `wasExecutionFailure` of a failure.
+    /// Returns whether something ran, or it is unknown: the value of `wasExecutionFailure`.
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         !matches!(self, Self::NotStarted(_))
@@ -145,7 +145,7 @@ impl fmt::Display for Started {
 }
 
 impl Absence {
-    /// Returns the word for programs.
+    /// Returns the word that programs match on.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -168,7 +168,7 @@ impl Sign {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::StepRunning, Self::StepEnded, Self::PodReplaced];
 
-    /// Returns the word for programs.
+    /// Returns the word that programs match on.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -180,28 +180,28 @@ impl Sign {
 }
 
 impl Proof {
-    /// A step was seen running since a time, in the spelling of its source.
+    /// Returns the proof that a step was seen running. `since` is in the spelling of its source.
     #[must_use]
     pub fn running(task_run: &str, step: &str, since: &str, at: Option<Time>) -> Self {
         let words = format!("step {step} of TaskRun {task_run} was seen running, since {since}").into();
         Self { sign: Sign::StepRunning, words, at }
     }
 
-    /// A step ended in a container.
+    /// Returns the proof that a step ended in a container.
     #[must_use]
     pub fn ended(task_run: &str, step: &str, container_id: &str, at: Option<Time>) -> Self {
         let words = format!("step {step} of TaskRun {task_run} ended in container {container_id}").into();
         Self { sign: Sign::StepEnded, words, at }
     }
 
-    /// The pod of a task was replaced while the task went on.
+    /// Returns the proof that the pod of a task was replaced while the task was running.
     #[must_use]
     pub fn replaced(task_run: &str) -> Self {
         let words = format!("the pod of TaskRun {task_run} was replaced, so its steps have run, and ran again").into();
         Self { sign: Sign::PodReplaced, words, at: None }
     }
 
-    /// Reads a proof back from the condition that it was written to.
+    /// Reads a proof back from the condition in which it was recorded.
     #[must_use]
     pub fn recorded(reason: &str, message: &str, at: Option<Time>) -> Option<Self> {
         let sign = Sign::ALL.into_iter().find(|sign| sign.as_str() == reason)?;
@@ -210,7 +210,7 @@ impl Proof {
 }
 
 impl Doubt {
-    /// Returns the word for programs.
+    /// Returns the word that programs match on.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -227,7 +227,7 @@ impl Doubt {
         }
     }
 
-    /// Returns whether another examination, a little later, may find an answer.
+    /// Returns whether a later examination may find an answer.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unfinished(_) | Self::Unseen(_))

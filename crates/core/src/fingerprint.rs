@@ -1,8 +1,8 @@
 //! Fingerprints: what a failure has in common with others (section 13.1).
 //!
-//! A fingerprint is `<reason>/<subject>`. The subject is what is to blame: a registry, the cluster, or a version of a
-//! workflow. It is computed once, when an execution ends, from the findings and never from free text. Fingerprints do
-//! not depend on circuits or schedules; circuits ask which success refutes a failure.
+//! A fingerprint is `<reason>/<subject>`. The subject is the cause: a registry, the cluster, or a version of a
+//! workflow. The fingerprint is computed once, when an execution ends, from the findings and never from free text.
+//! Fingerprints do not depend on circuits or schedules; circuits use them to find the success that refutes a failure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use crate::backoff::draw;
 use crate::findings::FailedTask;
 use crate::reason::FailureReason;
 
-/// The most characters of a fingerprint, as in `failureDetails.fingerprint`. A longer one is cut, so two failures that
-/// differ only behind that count as one.
+/// The most characters of a fingerprint, as in `failureDetails.fingerprint`. A longer one is cut, so two failures count
+/// as one if they differ only beyond the limit.
 pub const LONGEST: usize = 320;
-/// The reason of a child that the API server refused: it was never an execution, so circuits ignore it.
+/// The reason of a child that the API server refused. Such a child was never an execution, so circuits ignore it.
 const REFUSED: &str = "Refused";
 /// The subject of a failure that concerns the whole cluster.
 const CLUSTER: &str = "cluster";
 const REGISTRY: &str = "registry/";
 const WORKFLOW: &str = "workflow/";
-/// The host of an image whose reference names none.
+/// The host of an image whose reference names no host.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// Another name of the same host.
+/// Another name of the default host.
 const DEFAULT_REGISTRY_INDEX: &str = "index.docker.io";
 
-/// What a failure has in common with others. One pointer, because tens of thousands of records have one, shared by
-/// equal fingerprints.
+/// What a failure has in common with others. It is a single pointer, because tens of thousands of records have one and
+/// equal fingerprints share their text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(Arc<Box<str>>);
 
-/// What an execution runs, or what the children of a schedule would run, as far as fingerprints need it. Shared by all
-/// that run the same.
+/// What an execution, or a child of a schedule, runs: the parts that fingerprints need. Everything that runs the same
+/// shares one `Origin`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// `workflowRef.workflowId`.
     pub workflow_id: Arc<str>,
     /// `workflowRef.version`.
     pub version: Box<str>,
-    /// The host that its bundle is fetched from, as [`registry_of`] reads it.
+    /// The host from which the bundle is fetched, as [`registry_of`] reads it.
     pub registry: Box<str>,
 }
 
@@ -53,50 +53,50 @@ impl Origin {
 /// How far an execution had come when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It had asked for its turn: its spec cannot be used, or it was too late or unwanted before its turn came.
+    /// Before its turn: its spec cannot be used, or it was too late, or a person cancelled it.
     Asking,
-    /// Its run was to be created or released, and that was refused or not possible.
+    /// When its run was to be created or released: that was refused or impossible.
     Creating,
-    /// Its run was released, and its bundle never gave a pipeline, for one of several causes that Tekton does not
-    /// distinguish.
+    /// After the release of its run, whose bundle never yielded a pipeline, for one of several causes that Tekton does
+    /// not distinguish.
     Unresolved,
-    /// Its run was released.
+    /// After the release of its run.
     Released,
 }
 
-/// The facts about a failure that its fingerprint is made of.
+/// The facts about a failure from which its fingerprint is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Symptoms<'a> {
-    /// The reason, one of seven.
+    /// The reason, one of the seven.
     pub reason: FailureReason,
-    /// How far it had come.
+    /// How far the execution had come.
     pub stage: Stage,
-    /// Whether something of the workflow ran, or that is unknown (`wasExecutionFailure`).
+    /// Whether anything of the workflow ran, or it is unknown (`wasExecutionFailure`).
     pub may_have_run: bool,
-    /// Whether a person cancelled it: then nothing is to blame.
+    /// Whether a person cancelled the execution, so that nothing is to blame.
     pub cancelled: bool,
     /// The task that failed or was stopped, if any.
     pub task: Option<&'a FailedTask>,
 }
 
 impl Fingerprint {
-    /// Computes the fingerprint of a failure. The first matching line names what is to blame.
+    /// Computes the fingerprint of a failure. The first matching line names the subject.
     #[must_use]
     pub fn of(symptoms: Symptoms<'_>, origin: &Origin) -> Self {
         use FailureReason::{DeadlineExceeded, ImagePullBackOff, ResourceExhausted, Unknown};
         let Symptoms { reason, stage, may_have_run, cancelled, task } = symptoms;
         let subject = match (reason, stage, task) {
             _ if cancelled => of_workflow(origin, task),
-            // Its registry may never have been asked, so it is not to blame.
+            // The registry may never have been contacted, so it is not to blame.
             (ImagePullBackOff, Stage::Unresolved, _) => of_workflow(origin, task),
-            // A workflow with a missing image is not broken, whatever ran before.
+            // A missing image does not mean that the workflow is broken, even if something of it ran before.
             (ImagePullBackOff, ..) => {
                 let of_step = task.and_then(|task| task.registry.as_deref());
                 format!("{REGISTRY}{}", of_step.unwrap_or(&origin.registry))
             }
             _ if may_have_run => of_workflow(origin, task),
             (_, Stage::Asking, _) => of_workflow(origin, task),
-            // Nothing started, and nothing shows that the workflow is at fault.
+            // Nothing started, and nothing shows that the workflow is to blame.
             (ResourceExhausted, ..) | (_, Stage::Creating, _) | (Unknown | DeadlineExceeded, _, None) => {
                 CLUSTER.to_owned()
             }
@@ -111,7 +111,7 @@ impl Fingerprint {
         Self::join(REFUSED, &of_workflow(origin, None))
     }
 
-    /// Reads the fingerprint in a status; none if it is malformed.
+    /// Reads the fingerprint from a status; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (reason, subject) = text.split_once('/')?;
@@ -122,13 +122,13 @@ impl Fingerprint {
         (is_reason && is_subject && is_short).then(|| Self::from_text(text))
     }
 
-    /// Returns the text that a status has.
+    /// Returns the text of the fingerprint, as in a status.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns its reason: one of the seven, or `Refused`.
+    /// Returns the reason: one of the seven, or `Refused`.
     #[must_use]
     pub fn reason(&self) -> &str {
         self.parts().0
@@ -140,7 +140,8 @@ impl Fingerprint {
         self.parts().1.starts_with(WORKFLOW)
     }
 
-    /// Returns whether others can fail with it for an external cause. A refused child concerns its own schedule only.
+    /// Returns whether other targets can fail with this fingerprint for an external cause. A refused child concerns
+    /// only its own schedule.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         self.reason() != REFUSED
@@ -151,23 +152,23 @@ impl Fingerprint {
     #[must_use]
     pub(crate) fn refuted_by(&self, origin: &Origin) -> String {
         let (_, subject) = self.parts();
-        // Ids and versions may have any characters, so the subject of a workflow cannot be taken apart.
+        // Ids and versions may contain any characters, so the subject of a workflow cannot be split.
         if subject.starts_with(WORKFLOW) { of_workflow(origin, None) } else { subject.to_owned() }
     }
 
-    /// Returns what an origin uses, as [`refuted_by`](Self::refuted_by) names it.
+    /// Returns what an origin uses, in the form of [`refuted_by`](Self::refuted_by).
     #[must_use]
     pub(crate) fn subjects(origin: &Origin) -> [String; 3] {
         [CLUSTER.to_owned(), format!("{REGISTRY}{}", origin.registry), of_workflow(origin, None)]
     }
 
-    /// Returns a number for it that never changes, for the names of events about its circuit.
+    /// Returns a number for the fingerprint that never changes, for the names of events about its circuit.
     #[must_use]
     pub fn number(&self) -> u32 {
         draw(self.as_str(), 0)
     }
 
-    /// Returns how many references to it exist. The index drops a fingerprint that only the index still holds.
+    /// Returns the number of references to the fingerprint. The index drops a fingerprint that nothing else refers to.
     #[must_use]
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
@@ -192,7 +193,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Allows looking a text up in a set of fingerprints.
+/// Allows searching for a text in a set of fingerprints.
 impl std::borrow::Borrow<str> for Fingerprint {
     fn borrow(&self) -> &str {
         self.as_str()
@@ -210,18 +211,18 @@ fn of_workflow(origin: &Origin, task: Option<&FailedTask>) -> String {
     subject
 }
 
-/// Returns the host that an image is fetched from, in lower case and with its port. Total: a text that is no reference
-/// has the default host.
+/// Returns the host from which an image is fetched, in lower case and with its port. Never fails: a text that is no
+/// image reference has the default host.
 #[must_use]
 pub fn registry_of(image: &str) -> String {
-    // The first part is a host only where it has a dot or a port, or is `localhost`.
+    // The first part is a host only if it has a dot or a port, or is `localhost`.
     let is_host = |part: &str| part.contains(['.', ':']) || part.eq_ignore_ascii_case("localhost");
     let host = image.split_once('/').map(|(first, _)| first).filter(|first| is_host(first));
     let host = host.map_or_else(|| DEFAULT_REGISTRY.to_owned(), str::to_ascii_lowercase);
     if host == DEFAULT_REGISTRY_INDEX { DEFAULT_REGISTRY.to_owned() } else { host }
 }
 
-/// Cuts a text to so many characters.
+/// Cuts a text to a number of characters.
 fn cut(text: &str, limit: usize) -> &str {
     text.char_indices().nth(limit).map_or(text, |(end, _)| &text[..end])
 }

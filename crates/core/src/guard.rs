@@ -1,25 +1,26 @@
 //! Whether admission policies guard the clearance and the cancellation of an execution ([ADR
 //! 13](../../../docs/adr/0013-unguarded-clearances.md), section 17).
 //!
-//! The policies restrict who may set these. While one is missing, every user who can write the object may set them in
-//! any name, and the object does not show that afterwards. So both count only while the policies are in force. If they
-//! were not when the operator saw a clearance or a cancellation, the status records that for ever.
+//! The policies restrict who may set a clearance or a cancellation. While a policy is missing, every user who can write
+//! the object can set them in any name, and the object does not show that afterwards. Both therefore count only while
+//! the policies are in force. If the policies were not in force when the operator saw one, the status records that for
+//! ever.
 //!
 //! This module does not know how the policies are read.
 
 use crate::Time;
 
-/// Whether the policies are in force, as far as this process knows.
+/// Whether the admission policies are in force, as far as this process knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
-    /// This process does not check the policies itself, and trusts what the statuses record.
+    /// This process does not check the policies. It trusts the statuses.
     #[default]
     Recorded,
-    /// No check is recent enough.
+    /// The last check is too old.
     Unknown,
-    /// They are in force, or the operator is configured not to check them.
+    /// The policies are in force, or the operator is configured not to check them.
     InForce,
-    /// One of them is missing, or differs from the shipped one.
+    /// A policy is missing, or differs from the shipped one.
     Missing,
 }
 
@@ -28,21 +29,21 @@ pub enum Guard {
 pub struct Unguarded {
     /// Since when the condition is set.
     pub since: Time,
-    /// Whether the condition records that it counts all the same, because the policies were back later. It never
-    /// changes back.
+    /// Whether the clearance or cancellation counts after all, because the policies were back later. This never changes
+    /// back.
     pub counts: bool,
 }
 
 /// Whether a clearance or cancellation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectiveState {
-    /// It counts.
+    /// The clearance or cancellation counts.
     Counts,
-    /// It is not known whether the policies are in force.
+    /// It is unknown whether the policies are in force.
     Open,
     /// The policies are not in force, and the status does not record it yet.
     Unguarded,
-    /// It does not count now, as the status records.
+    /// The clearance or cancellation does not count now, and the status records that.
     Ignored,
 }
 
@@ -59,7 +60,7 @@ impl Directive {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Clearance, Self::Cancellation];
 
-    /// Returns the reason of the condition `Unguarded`, by whether it counts.
+    /// Returns the reason of the condition `Unguarded`, which depends on whether the clearance or cancellation counts.
     #[must_use]
     pub fn reason(self, counts: bool) -> &'static str {
         match (self, counts) {
@@ -70,7 +71,7 @@ impl Directive {
         }
     }
 
-    /// Returns what that means for a person, and what to do.
+    /// Describes for a person what the condition means, and what to do.
     #[must_use]
     pub fn message(self, counts: bool) -> &'static str {
         match (self, counts) {
@@ -96,7 +97,7 @@ impl Directive {
     }
 }
 
-/// Returns the name in a clearance or a cancellation, and that nobody has checked it, if so.
+/// Returns the name in a clearance or a cancellation, with a remark if no policy has checked it.
 #[must_use]
 pub fn author(name: &str, unguarded: Option<Unguarded>) -> String {
     match unguarded {

@@ -1,8 +1,8 @@
 //! The history of a target: its terminal executions in order, and which of them still block or count.
 //!
-//! Rules 2 to 5 of section 6 and the counter of section 7 depend on nothing else. The history is computed for every
-//! decision from the statuses alone, so a restart loses nothing, and deleting executions removes their effect. The
-//! counters in statuses are not read, so a wrong one does no harm.
+//! Rules 2 to 5 of section 6 and the counter of section 7 read only the history. It is computed from the statuses for
+//! every decision, so a restart loses nothing, and deleting an execution removes its effect. The counters in statuses
+//! are not read, so a wrong one does no harm.
 
 mod clearing;
 mod order;
@@ -23,7 +23,7 @@ pub use clearing::Unrecorded;
 /// The history of a target at one time.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
-    /// Oldest first.
+    /// The terminal executions, oldest first.
     past: Vec<Past<'a>>,
     /// The index of the first execution that no clearance covers.
     cleared: usize,
@@ -42,31 +42,31 @@ pub struct Past<'a> {
     pub ended_at: Option<Time>,
 }
 
-/// How an execution ended, for later executions.
+/// How an execution ended, as later executions treat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It reached its goal.
+    /// The execution completed.
     Completed,
-    /// Something of it ran, or that is unknown: it blocks.
+    /// Something ran, or it is unknown: the failure blocks.
     ExecutionFailure,
-    /// Nothing of it ran: it counts.
+    /// Nothing ran: the failure counts.
     PreExecutionFailure,
-    /// Nothing of it ran, and others failed alike at that time: the next execution waits as after one that counts
+    /// Nothing ran, and other targets failed alike at that time. The next execution waits as if the failure counted
     /// (section 13.5).
     SharedFailure,
-    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), a person cancelled it,
-    /// or a schedule made it, which paces itself.
+    /// Nothing ran, and the failure does not count (section 7): the execution was too late (`startBefore`), a person
+    /// cancelled it, or a schedule created it, which has its own pace.
     Uncounted,
 }
 
-/// What a failure does to the counter of its target (section 7).
+/// The effect of a failure on the failure count of its target (section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Nothing.
+    /// The failure has no effect.
     None,
-    /// The next execution waits as if it counted: its cause is shared (section 13.5).
+    /// The next execution waits as if the failure counted: its cause is shared (section 13.5).
     Waits,
-    /// It counts, and the next execution waits.
+    /// The failure counts, and the next execution waits.
     Counts,
 }
 
@@ -93,13 +93,13 @@ impl<'a> History<'a> {
         self.past.get(self.cleared..).unwrap_or_default()
     }
 
-    /// Returns the latest execution, unless a clearance covers it. Executions that do not count are left out.
+    /// Returns the latest execution, unless a clearance covers it. Executions that do not count are ignored.
     #[must_use]
     pub fn latest(&self) -> Option<&Past<'a>> {
         self.uncleared().iter().rfind(|past| past.end != End::Uncounted)
     }
 
-    /// Returns the uncleared executions that ran and that count against a workflow in a scope, newest first.
+    /// Returns the uncleared executions that ran and that concern a workflow in this scope, newest first.
     pub fn ran(&self, scope: Scope, workflow_id: &str) -> impl Iterator<Item = &Past<'a>> {
         self.uncleared().iter().rev().filter(move |past| past.ran() && past.is_in(scope, workflow_id))
     }
@@ -109,7 +109,7 @@ impl<'a> History<'a> {
         self.past.iter().rfind(|past| past.ran())
     }
 
-    /// Returns the failure that the newest execution that ran was created to repair (`recoveryOf`) and has repaired.
+    /// Returns the failure that the newest execution that ran has repaired, as its `recoveryOf` names it.
     pub(crate) fn recovered(&self) -> Option<&Past<'a>> {
         let recovery = self.newest_that_ran().filter(|past| past.end == End::Completed)?.execution;
         let name = recovery.recovery_of.as_deref()?;
@@ -117,20 +117,21 @@ impl<'a> History<'a> {
         self.past.iter().find(|past| past.end == End::ExecutionFailure && is_named(&past.execution.id))
     }
 
-    /// Returns the pre-execution failures since the last success or clearance, newest first, shared ones included.
+    /// Returns the failures before anything ran since the last success or clearance, newest first, including shared
+    /// ones.
     pub fn failures(&self) -> impl Iterator<Item = &Past<'a>> {
         let since = self.uncleared().iter().rev().take_while(|past| past.end != End::Completed);
         since.filter(|past| past.backs_off())
     }
 
-    /// Returns the failures in a row, newest first, as they are at a time.
+    /// Returns the failures in a row at a time, newest first.
     pub fn row(&self, policy: &Policy, at: Time) -> impl Iterator<Item = &Past<'a>> {
         let length = self.failures_to_wait_for(policy, at);
         self.failures().take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// Returns the index behind the last execution that ended earlier than one before it: up to there, times contradict
-    /// numbers.
+    /// Returns the index after the last execution that ended earlier than one before it. Up to that index, the times
+    /// contradict the numbers.
     pub(crate) fn in_order_from(&self) -> usize {
         let (mut from, mut latest) = (0, Time::MIN_UTC);
         for (at, past) in self.past.iter().enumerate() {
@@ -143,26 +144,26 @@ impl<'a> History<'a> {
         from
     }
 
-    /// Returns whether a clearance covers an execution of it.
+    /// Returns whether a clearance covers an execution of the history.
     pub(crate) fn is_cleared(&self, past: &Past<'_>) -> bool {
         let cleared = self.past.get(..self.cleared).unwrap_or_default();
         cleared.iter().any(|covered| covered.execution.id == past.execution.id)
     }
 
-    /// Counts the pre-execution failures in a row at a time (section 7). Shared ones do not count.
+    /// Counts the failures in a row before anything ran, at a time (section 7). Shared ones do not count.
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
         let counted = self.row(policy, at).filter(|past| past.end == End::PreExecutionFailure).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Counts the failures in a row at a time that the next execution waits for, shared ones included.
+    /// Counts the failures in a row that the next execution waits for, at a time, including shared ones.
     #[must_use]
     pub fn failures_to_wait_for(&self, policy: &Policy, at: Time) -> u32 {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
     }
 
-    /// Returns the latest failure that counts and the number of failures in a row, if they have reached the limit.
+    /// Returns the latest failure that counts and the number of failures in a row, if the number has reached the limit.
     #[must_use]
     pub fn exhausted(&self, policy: &Policy, now: Time) -> Option<(&Past<'a>, u32)> {
         let (failures, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
@@ -178,8 +179,8 @@ impl<'a> History<'a> {
         Some(after(latest.ended_at?, policy.failure_quiet_period?))
     }
 
-    /// Returns from when on backoff lets the next execution run: what the latest failure's status records, or should
-    /// record. None if the time of the failure is unknown.
+    /// Returns when the backoff lets the next execution run, as the latest failure's status records or should record
+    /// it. `None` if the time of the failure is unknown.
     #[must_use]
     pub fn next_allowed(&self, latest: &Past<'_>, policy: &Policy, key: &str) -> Option<Time> {
         let ExecutionState::Failed(failed) = &latest.execution.state else { return None };
@@ -189,13 +190,13 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns what the status of an execution that ends at a time records of the counter, for this weight.
+    /// Returns the failure count that the status of an execution records when it ends, for a failure of this weight.
     ///
-    /// It is computed from the known history at the time of the write, never as one status plus one. The execution that
-    /// holds the target writes the end of its run, so there is one at a time. Others end without holding it (a refused
-    /// create, rule 0). One operator writes those one after the other, but two operators may write two such failures at
-    /// the same moment, each without seeing the other. Both are then in the history and count once each. The number in
-    /// one of them stays one too low, because a terminal status is final.
+    /// The count comes from the known history at the time of the write; it is never one status plus one. The ends of
+    /// runs are written one at a time, because only the holder of the target writes them. Other failures need no target
+    /// (a refused create, rule 0). One operator writes those one after the other. Two operators may write two at the
+    /// same moment, each without seeing the other: both then count, and one status shows a number that is one too low,
+    /// for ever.
     #[must_use]
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, weight: Weight) -> Charge {
         let counts = weight == Weight::Counts;
@@ -224,7 +225,7 @@ impl<'a> Past<'a> {
         Some(Self { execution, end, ended_at: execution.ended_at() })
     }
 
-    /// Names it for a skip that rests on it.
+    /// Returns the description of the execution for a skip that it causes.
     pub(crate) fn remediation(&self) -> Remediation {
         Remediation {
             execution: self.execution.id.clone(),
@@ -235,13 +236,13 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Returns whether something of it ran, or that is unknown.
+    /// Returns whether something ran, or it is unknown.
     #[must_use]
     pub fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// Returns whether nothing of it ran and the next execution waits for that.
+    /// Returns whether nothing ran and the next execution waits.
     #[must_use]
     pub fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
@@ -252,12 +253,12 @@ impl<'a> Past<'a> {
     }
 }
 
-/// An execution that came too late is the only failure of reason `DeadlineExceeded` without a number: a time-out has a
-/// run.
+/// Returns how an execution ended. A failure with the reason `DeadlineExceeded` and without a run number was too late
+/// for its `startBefore`: a run that timed out has a number.
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
     let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     if execution.analyses() {
-        End::Uncounted // it judges others, and its target is nothing but its own chain
+        End::Uncounted // it analyses others, and its target is only its own chain
     } else if failed.was_execution_failure {
         End::ExecutionFailure
     } else if failed.cancelled || is_too_late || execution.child.is_some() {

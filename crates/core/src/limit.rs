@@ -1,8 +1,8 @@
 //! Limits of how many targets are worked on at once (section 18).
 //!
-//! A limit counts targets. An execution or a schedule that a limit matches needs a place before it creates anything. A
-//! [`Ledger`] counts the places of all targets, and gives free ones to the oldest that wait. A decision sees the
-//! [`Places`] of its own target, and reports who asks for a place, and whether the given place is used.
+//! A limit counts targets. An execution or a schedule that matches a limit needs a place before it creates anything. A
+//! [`Ledger`] counts the places of all targets, and gives free ones to those that have waited longest. A decision reads
+//! the [`Places`] of its own target. It reports who requests a place, and whether the given place is used.
 
 mod ledger;
 
@@ -13,15 +13,15 @@ use crate::name::Uid;
 
 pub use ledger::{Ask, Count, Ledger};
 
-/// How many limits there can be: more than a person keeps in mind, and one word of memory for each target.
+/// The maximum number of limits: more than a person keeps in mind, and one machine word of memory for each target.
 pub const MOST_LIMITS: usize = 20;
-/// The highest `maxRunning`: twice as many targets as an installation is made for.
+/// The highest `maxRunning`: twice as many targets as the operator is designed for.
 pub const MOST_RUNNING: u32 = 100_000;
 
-/// A limit. The given fields must all match a target and its workflow; a limit without any of them matches everything.
+/// A limit. All fields that are set must match a target and its workflow. If none is set, the limit matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Its name, for people and metrics.
+    /// The name of the limit, for people and metrics.
     pub name: Box<str>,
     /// The kind of the target, in canonical form.
     pub kind: Option<Box<str>>,
@@ -33,29 +33,29 @@ pub struct Limit {
     pub max_running: u32,
 }
 
-/// The limits of a configuration, in its order.
+/// The limits of a configuration, in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits(Arc<[Limit]>);
 
 impl Limits {
-    /// Returns whether there are none.
+    /// Returns whether there are no limits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of limits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns them in order.
+    /// Returns the limits in order.
     pub fn iter(&self) -> impl Iterator<Item = &Limit> {
         self.0.iter()
     }
 
-    /// Returns the limits that are met.
+    /// Returns the limits for which `is_met` returns true.
     pub fn matching(&self, is_met: impl Fn(&Limit) -> bool) -> LimitSet {
         let met = self.0.iter().enumerate().filter(|(_, limit)| is_met(limit));
         LimitSet(met.fold(0, |set, (place, _)| set | 1 << place))
@@ -63,7 +63,7 @@ impl Limits {
 }
 
 impl FromIterator<Limit> for Limits {
-    /// Takes the first [`MOST_LIMITS`].
+    /// Keeps the first [`MOST_LIMITS`] limits.
     fn from_iter<I: IntoIterator<Item = Limit>>(limits: I) -> Self {
         Self(limits.into_iter().take(MOST_LIMITS).collect())
     }
@@ -74,55 +74,56 @@ impl FromIterator<Limit> for Limits {
 pub struct LimitSet(u32);
 
 impl LimitSet {
-    /// Returns whether it contains none.
+    /// Returns whether the set contains no limit.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns whether it contains the limit at a position.
+    /// Returns whether the set contains the limit at a position.
     #[must_use]
     pub fn contains(self, position: usize) -> bool {
         self.0 >> position & 1 == 1
     }
 
-    /// Returns the limits of both.
+    /// Returns the limits of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns the limits that the other one lacks.
+    /// Returns the limits that the other set lacks.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Returns whether both contain a limit.
+    /// Returns whether the sets have a limit in common.
     #[must_use]
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns the positions, in order.
+    /// Returns the positions of the limits, in order.
     pub fn positions(self) -> impl Iterator<Item = usize> {
         (0..MOST_LIMITS).filter(move |place| self.contains(*place))
     }
 }
 
-/// The places, as a decision on one target sees them. By default the target has none, and nothing is taken.
+/// The places in limits, as a decision on one target sees them. By default the target has no place, and no place is
+/// taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(Option<Box<SeenPlaces>>);
 
-/// The places at a moment.
+/// The places in limits at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenPlaces {
     /// The execution or schedule of this target that has a place in every limit that it matches.
     pub given: Option<Uid>,
     /// How many places of each limit are taken.
     pub taken: Vec<u32>,
-    /// How many older ones wait for a limit that the oldest of this target waits for, too. None if none of this target
-    /// is in line.
+    /// How many older requests wait for a limit that the oldest request of this target waits for, too. `None` if no
+    /// request of this target waits.
     pub ahead: Option<usize>,
 }
 
@@ -139,7 +140,7 @@ impl Places {
         self.0.as_ref().is_some_and(|seen| seen.given.as_ref() == Some(uid))
     }
 
-    /// Returns what an asker waits for.
+    /// Returns what a request for a place waits for.
     #[must_use]
     pub fn wait(&self, limits: &Limits, asked: LimitSet) -> LimitWait {
         let taken = |place: usize| self.0.as_ref().and_then(|seen| seen.taken.get(place)).copied().unwrap_or_default();
@@ -153,28 +154,28 @@ impl Places {
     }
 }
 
-/// What an execution or a schedule waits for that asks for a place.
+/// What an execution or a schedule waits for if it has requested a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitWait {
-    /// The limits that match it.
+    /// The limits that match the execution or schedule.
     pub limits: Box<[LimitTaken]>,
-    /// How many older ones wait, if that is known.
+    /// How many older requests wait, if that is known.
     pub ahead: Option<usize>,
 }
 
-/// A limit, and how much of it is taken.
+/// A limit, with the number of places that are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitTaken {
-    /// Its name.
+    /// The name of the limit.
     pub name: Box<str>,
     /// How many places are taken.
     pub taken: u32,
-    /// How many there are.
+    /// How many places there are.
     pub max: u32,
 }
 
 impl LimitWait {
-    /// Describes the limits and the place in the line.
+    /// Describes the limits and the position in the line.
     #[must_use]
     pub fn message(&self) -> String {
         let one = |LimitTaken { name, taken, max }: &LimitTaken| format!("{name} ({taken} of {max} taken)");

@@ -1,4 +1,4 @@
-//! Sums of times that cannot overflow, and rounding that never lets anything run early.
+//! Arithmetic on times that cannot overflow, and rounding that never lets anything run early.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use chrono::SecondsFormat;
 
 use crate::Time;
 
-/// How far in the future a time in a status may lie: with more, a clock was wrong, and the time is not believed.
+/// How far in the future a time in a status may lie. A later time shows that a clock was wrong, and does not count.
 pub const MAX_AHEAD: Duration = Duration::from_mins(1);
 
-/// Returns a time plus a duration; a time that no clock reaches if the sum is out of range.
+/// Returns a time plus a duration; the latest possible time if the sum is out of range.
 pub(crate) fn after(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)
 }
 
-/// Returns a time minus a duration; the first time of all if that is out of range.
+/// Returns a time minus a duration; the earliest possible time if the result is out of range.
 pub(crate) fn before(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_sub_signed(duration)).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the first whole second that is not before a time. Statuses hold whole seconds, and cutting would let the
-/// next execution run up to a second early.
+/// Rounds a time up to a whole second. Statuses hold whole seconds, and rounding down would let the next execution run
+/// up to a second early.
 pub(crate) fn round_up(time: Time) -> Time {
     match time.nanosecond() {
         0 => time,
@@ -35,7 +35,7 @@ pub(crate) fn just_after(time: Time) -> Time {
     after(time, Duration::from_nanos(1))
 }
 
-/// Shows a time to people, in whole seconds.
+/// Formats a time for people, in whole seconds.
 pub(crate) fn shown(time: Time) -> impl std::fmt::Display {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The `metadata.uid` of an object: a re-created object has another one. Displayed as the string of the API.
+/// The `metadata.uid` of an object; a re-created object has another one. Displayed as the string of the API.
 ///
-/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them need no allocation, and a
-/// comparison reads no other memory. Their order is that of their strings.
+/// UUIDs from the API server are stored as their sixteen bytes: tens of thousands of them need no allocation, and a
+/// comparison reads no other memory. Their order is the order of their strings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(Inner);
 
@@ -22,7 +22,7 @@ enum Inner {
 }
 
 impl Uid {
-    /// Takes the string of `metadata.uid`.
+    /// Reads the string of `metadata.uid`.
     #[must_use]
     pub fn new(uid: &str) -> Self {
         let is_spelled_so = |uuid: &Uuid| *uuid.as_hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]) == *uid;
@@ -32,7 +32,7 @@ impl Uid {
 }
 
 impl Ord for Inner {
-    /// As numbers, UUIDs compare without a call: long histories are searched by them.
+    /// UUIDs compare as numbers, which is fast: decisions search long histories by uid.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Uuid(one), Self::Uuid(other)) => one.as_u128().cmp(&other.as_u128()),
@@ -49,7 +49,7 @@ impl PartialOrd for Inner {
     }
 }
 
-/// With the string of `metadata.uid`.
+/// Compares a uid with the string of `metadata.uid`.
 impl PartialEq<str> for Uid {
     fn eq(&self, other: &str) -> bool {
         *self == Self::new(other)
@@ -65,7 +65,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The `metadata.resourceVersion` that a decision was made on and that its write carries back.
+/// The `metadata.resourceVersion` on which a decision was made; its write sends it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Box<str>);
 
@@ -76,18 +76,18 @@ impl Version {
         Self(version.into())
     }
 
-    /// Shows the string of `metadata.resourceVersion`.
+    /// Returns the string of `metadata.resourceVersion`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Identifies one `WorkflowExecution` object by name and uid. Shared, because a decision about a storm names its holder
-/// thousands of times.
+/// Identifies one `WorkflowExecution` object by name and uid. The strings are shared, because a decision about
+/// thousands of executions names their holder in each of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExecutionId {
-    /// `metadata.uid`. It is compared first: two names are rarely of one object, and strings take longer.
+    /// `metadata.uid`. It is compared first: two ids rarely belong to one object, and comparing strings takes longer.
     pub uid: Uid,
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
@@ -121,7 +121,7 @@ impl fmt::Display for ScheduleId {
 /// Identifies one run (a `PipelineRun` object in the execution namespace).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
-    /// `metadata.uid`, compared first as above.
+    /// `metadata.uid`. It is compared first, as in `ExecutionId`.
     pub uid: Uid,
     /// `metadata.name`.
     pub name: Box<str>,

@@ -1,4 +1,4 @@
-//! The configuration of decisions: values only, wherever they come from.
+//! The configuration of decisions: values only, independent of their source.
 
 use std::time::Duration;
 
@@ -8,48 +8,48 @@ use crate::limit::Limits;
 /// The policy of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The time-out of a workflow whose spec has none.
+    /// The timeout of a workflow whose spec sets none.
     pub default_timeout: Duration,
     /// How long a run may take to be created, and then to start (section 5.8).
     pub start_deadline: Duration,
-    /// How long a target may drain before that is announced (section 5.6).
+    /// How long a target may drain before the operator announces it (section 5.6).
     pub drain_deadline: Duration,
     /// How long a finished run is kept (section 5.3).
     pub retention: Duration,
-    /// After how long a terminal execution without a value of its own is removed (section 3.1). None: never.
+    /// How long a terminal execution is kept if it sets no time to live of its own (section 3.1). `None`: for ever.
     pub ttl: Option<Duration>,
     /// The scope of the block after an execution failure (section 6, rule 2).
     pub previous_execution_failed_scope: Scope,
-    /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
+    /// How many failures in a row before anything ran exhaust a target (section 6, rule 3); 0: no number does.
     pub max_consecutive_failures: u32,
-    /// How long a target rests after pre-execution failures (section 7).
+    /// How long a target rests after failures before anything ran (section 7).
     pub backoff: Backoff,
-    /// After how long without a pre-execution failure the counter starts anew (section 7). None: only a success or a
-    /// clearance resets it.
+    /// After how long without a failure before anything ran the counter starts again at zero (section 7). `None`: only
+    /// a success or a clearance resets it.
     pub failure_quiet_period: Option<Duration>,
-    /// How long after a success the same workflow does not run again on the target (section 6, rule 5); zero: not at
-    /// all.
+    /// How long after a success the same workflow does not run again on the target (section 6, rule 5). Zero: there is
+    /// no cooldown.
     pub cooldown_period: Duration,
-    /// When a failure is shared by many targets (section 13.5).
+    /// When a failure counts as shared by many targets (section 13.5).
     pub circuits: CircuitPolicy,
     /// How often failing schedules are analysed (section 13.2).
     pub triage: TriagePolicy,
     /// How many targets are worked on at once (section 18).
     pub limits: Limits,
-    /// The object that pauses everything (section 14), named for people. None: nothing does.
+    /// The object that pauses everything (section 14), as messages name it. `None`: nothing does.
     pub paused_by: Option<Box<str>>,
 }
 
-/// When a failure is shared by many targets.
+/// When a failure counts as shared by many targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitPolicy {
     /// How many targets must fail with one fingerprint; 0: no number opens a circuit.
     pub outage_targets: u32,
-    /// Within which time targets must fail.
+    /// The time within which the targets must fail.
     pub outage_window: Duration,
-    /// Which share of the finished targets must fail to delay triage; 0: no share does.
+    /// The share of the finished targets that must fail to delay triage; 0: no share does.
     pub breaker_threshold: Thousandths,
-    /// How many targets must finish before that share counts.
+    /// How many targets must finish before the share is considered.
     pub breaker_minimum: u32,
 }
 
@@ -67,9 +67,9 @@ impl Default for CircuitPolicy {
 /// How often failing schedules are analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriagePolicy {
-    /// How long after a triage of a schedule another one may begin.
+    /// How long after one triage of a schedule another may begin.
     pub cooldown: Duration,
-    /// How many triages may begin within an hour, of all schedules together. 0: none begins.
+    /// How many triages of all schedules may begin within an hour; 0: none.
     pub max_per_hour: u32,
 }
 
@@ -111,7 +111,7 @@ impl Default for Policy {
     }
 }
 
-/// A contradiction in a policy. `flag` is the key of the configuration.
+/// A contradiction in a policy. `flag` is the key in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{flag}: {why}")]
 pub struct PolicyError {
@@ -121,20 +121,22 @@ pub struct PolicyError {
     pub why: &'static str,
 }
 
-/// The highest exponent that makes sense: a second, doubled that often, is longer than the longest Go duration (292
-/// years are less than 2^34 seconds).
+/// The highest useful exponent: one second, doubled 33 times, is longer than the longest Go duration (292 years are
+/// less than 2^34 seconds).
 const MAX_EXPONENT: u32 = 33;
 
-/// The most targets that a shared failure can be configured to need. It limits what is counted for each fingerprint.
+/// The highest number of targets that a circuit can be configured to need. It limits what is counted for each
+/// fingerprint.
 const MOST_OUTAGE_TARGETS: u32 = 1000;
 
-/// The longest window in which targets fail together. It limits how long failures are kept.
+/// The longest configurable window in which targets fail together. It limits how long failures are kept.
 const LONGEST_OUTAGE_WINDOW: Duration = Duration::from_hours(1);
 
-/// The most targets that the share of failures can be configured to need: half of those that it is counted by.
+/// The highest number of finished targets that the share of failures can be configured to need: half of the ends that
+/// are kept.
 const MOST_BREAKER_MINIMUM: u32 = 10_000;
 
-/// The most triages within an hour: more than anybody reads, and each may run a pipeline.
+/// The most triages within an hour: more than anybody reads, and each one may run a pipeline.
 const MOST_TRIAGES: u32 = 1000;
 
 /// A requirement on every policy: the flag at fault, whether the policy meets it, and what is wrong if it does not.
@@ -151,13 +153,13 @@ const DEMANDS: &[Demand] = &[
     ("backoff-jitter", |it| it.backoff.jitter <= Thousandths::ONE, "must be between 0 and 1"),
     (
         "failure-quiet-period",
-        // Otherwise the counter starts anew while the target still backs off from the failures that it counted.
+        // Otherwise the counter is reset while the target still backs off from the failures that were counted.
         |it| it.failure_quiet_period.is_none_or(|quiet| quiet >= longest_wait(&it.backoff)),
         "must not be less than max-cooldown-period with its jitter; 0 turns it off",
     ),
     (
         "outage-targets",
-        // The failure of one target is its own: a single one would open the circuit of all that share its workflow.
+        // A failure of one target alone is not shared: it would open the circuit of all targets with the same workflow.
         |it| it.circuits.outage_targets == 0 || (2..=MOST_OUTAGE_TARGETS).contains(&it.circuits.outage_targets),
         "must be between 2 and 1000; 0 turns it off",
     ),
@@ -188,12 +190,12 @@ impl Policy {
     }
 }
 
-/// Statuses hold whole seconds.
+/// Returns whether a duration is at least the one second that statuses can hold.
 fn is_seconds(duration: Duration) -> bool {
     duration >= Duration::from_secs(1)
 }
 
-/// Jitter adds at most the whole wait.
+/// Returns the longest wait of a backoff: jitter adds at most the whole wait.
 fn longest_wait(backoff: &Backoff) -> Duration {
     let added = backoff.max.as_millis().saturating_mul(u128::from(backoff.jitter.0)) / 1000;
     backoff.max.saturating_add(Duration::from_millis(u64::try_from(added).unwrap_or(u64::MAX)))

@@ -1,24 +1,24 @@
-//! The remains of a target's runs: unfinished tasks and pods, whatever became of the run itself.
+//! The remains of a target's runs: unfinished tasks and pods, whether or not the run still exists.
 
 use crate::Time;
 use crate::name::Uid;
 use crate::run::Owner;
 
-/// An unfinished descendant of a run: while it exists the target is not free (section 5.6).
+/// An unfinished descendant of a run. While it exists, the target is not free (section 5.6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residue {
-    /// Which object it is.
+    /// The object.
     pub id: ResidueId,
-    /// Its owner, from the annotations that it has from its run.
+    /// The owner, from the annotations that the object inherited from its run.
     pub owner: Owner,
-    /// When the API server made it.
+    /// When the API server created the object.
     pub created: Time,
 }
 
 /// Identifies one descendant of a run in the execution namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResidueId {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ResidueKind,
     /// `metadata.name`.
     pub name: Box<str>,
@@ -29,7 +29,7 @@ pub struct ResidueId {
 /// The kinds of descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResidueKind {
-    /// A task of the run.
+    /// A task of a run.
     TaskRun,
     /// A task that another controller runs.
     CustomRun,

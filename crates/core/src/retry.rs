@@ -1,7 +1,8 @@
-//! Retries inside an execution: the policy, the record of each attempt, and whether there is another (section 11).
+//! Retries within an execution: the policy, the record of each attempt, and whether another attempt follows (section
+//! 11).
 //!
-//! Pure: conditions are texts here, and the operator evaluates them. [`next`] follows the table of section 11: the
-//! first row that matches decides.
+//! This module is pure: it holds conditions as text, and the operator evaluates them. [`next`] follows the table of
+//! section 11: the first row that matches decides.
 
 use std::time::Duration;
 
@@ -17,23 +18,23 @@ use crate::reason::FailureReason;
 /// How often an execution is tried, when, and after which failures (`spec.retry`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many attempts there are at most, the first included; 1 to 20.
+    /// The maximum number of attempts, including the first; 1 to 20.
     pub max_attempts: u32,
-    /// How long after the first failed attempt the second begins.
+    /// The delay between the first failed attempt and the second attempt.
     pub initial_delay: Duration,
-    /// What each further failed attempt multiplies the delay by.
+    /// The factor by which each further failed attempt lengthens the delay.
     pub multiplier: Thousandths,
-    /// The longest delay, jitter included.
+    /// The longest delay, including jitter.
     pub max_delay: Duration,
-    /// Whether delays are spread, by up to half.
+    /// Whether delays are lengthened at random, by up to half.
     pub jitter: bool,
     /// The condition for another attempt. None: the default, `reason != 'ConfigurationError'`.
     pub retry_when: Option<Box<str>>,
-    /// The condition against another attempt; it comes before `retryWhen`.
+    /// The condition against another attempt; it takes precedence over `retryWhen`.
     pub stop_when: Option<Box<str>>,
-    /// Whether there is another attempt even if something ran, or that is unknown.
+    /// Whether another attempt follows even if something ran, or it is unknown.
     pub retry_execution_failures: bool,
-    /// How long all attempts and waits may take together.
+    /// The maximum time for all attempts and delays together.
     pub max_duration: Duration,
 }
 
@@ -54,20 +55,20 @@ impl Default for RetryPolicy {
     }
 }
 
-/// How much longer jitter may make a delay, if it is on.
+/// How much longer jitter may make a delay, if it is enabled.
 const JITTER: Thousandths = Thousandths(500);
-/// Every attempt after the first multiplies once, and there are at most twenty.
+/// Each attempt after the first multiplies once, and there are at most twenty.
 const MAX_EXPONENT: u32 = 19;
 
 impl RetryPolicy {
-    /// Returns the wait after the `attempt`-th attempt, in whole milliseconds, rounded up. The uid of the execution
-    /// spreads it, so a restart computes the same.
+    /// Returns the delay after the `attempt`-th attempt, rounded up to whole milliseconds. Jitter is derived from the
+    /// uid of the execution, so a restart computes the same delay.
     #[must_use]
     pub fn delay(&self, attempt: u32, uid: &Uid) -> Duration {
         whole_millis(self.backoff().jittered(attempt, &uid.to_string()))
     }
 
-    /// Returns how long all waits can be together.
+    /// Returns how long all delays together can be.
     #[must_use]
     pub fn longest_wait(&self) -> Duration {
         let backoff = self.backoff();
@@ -78,13 +79,14 @@ impl RetryPolicy {
         (1..self.max_attempts).map(longest).fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// Returns whether conditions must be asked before it is known whether there is another attempt.
+    /// Returns whether the operator must evaluate conditions to know whether another attempt follows.
     #[must_use]
     pub fn has_conditions(&self) -> bool {
         self.retry_when.is_some() || self.stop_when.is_some()
     }
 
-    /// With jitter the widest draw, half as much again, is the maximum: if it were cut there, many would draw the same.
+    /// Returns the backoff of the policy. With jitter, the delay without jitter is cut to two thirds of the maximum:
+    /// half as much again is then the maximum. If the sum were cut instead, many executions would wait equally long.
     fn backoff(&self) -> Backoff {
         let max = if self.jitter { self.max_delay / 3 * 2 } else { self.max_delay };
         let jitter = if self.jitter { JITTER } else { Thousandths::ZERO };
@@ -97,52 +99,52 @@ fn whole_millis(duration: Duration) -> Duration {
     u64::try_from(millis).map_or(Duration::MAX, Duration::from_millis)
 }
 
-/// The policy of an execution that has one, with the record of its attempts.
+/// The retry policy of an execution, with the record of its attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     /// The policy.
     pub policy: RetryPolicy,
-    /// `status.attempts`, in order, from attempt 1. Empty before the first, and if another program wrote the status: a
-    /// Running execution then counts as being on its first.
+    /// `status.attempts`, in order, from attempt 1. Empty before the first attempt, or if another program wrote the
+    /// status. A Running execution with an empty list counts as being in its first attempt.
     pub attempts: Vec<Attempt>,
 }
 
-/// The record of one attempt in the status. The last one is incomplete: it waits or runs.
+/// The record of one attempt in the status. The last record is incomplete while its attempt waits or runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
-    /// The wait before it; none for the first.
+    /// The wait before the attempt; `None` for the first.
     pub delay: Option<Duration>,
-    /// When it may begin; none for the first.
+    /// When the attempt may begin; `None` for the first.
     pub not_before: Option<Time>,
-    /// The name of its run; none while it waits, and if its creation was refused.
+    /// The name of the attempt's run; `None` while the attempt waits, or if the creation of the run was refused.
     pub run: Option<Box<str>>,
-    /// When it was committed to its run.
+    /// When the attempt committed to its run.
     pub started_at: Option<Time>,
-    /// How it ended.
+    /// How the attempt ended.
     pub end: Option<AttemptEnd>,
 }
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptEnd {
-    /// When.
+    /// When the attempt ended.
     pub completed_at: Time,
-    /// Whether anything of it ran.
+    /// Whether anything of the attempt ran.
     pub started: Ran,
-    /// The reason, one of seven, if it failed.
+    /// The reason, one of the seven, if the attempt failed.
     pub reason: Option<FailureReason>,
-    /// What happened, in the words of its source; empty after a success.
+    /// What happened, in the words of Tekton or the API server; empty after a success.
     pub message: Box<str>,
 }
 
 /// The attempt that an execution waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextAttempt {
-    /// Its number, from 2.
+    /// The number of the attempt, from 2.
     pub attempt: u32,
-    /// How many there are at most.
+    /// The maximum number of attempts.
     pub of: u32,
-    /// When it may begin.
+    /// When the attempt may begin.
     pub not_before: Time,
     /// When the execution ends if the attempt has not begun by then.
     pub ends_by: Time,
@@ -160,8 +162,8 @@ impl Retry {
         (1..).zip(&self.attempts).filter_map(|(number, attempt)| Some((number, attempt.end.as_ref()?)))
     }
 
-    /// Returns from when on `maxDuration` counts: the start of the execution, or, if no status has it, the end of its
-    /// first attempt.
+    /// Returns the time from which `maxDuration` counts: the start of the execution, or, if no status has that, the end
+    /// of its first attempt.
     #[must_use]
     pub fn since(&self, started_at: Option<Time>) -> Option<Time> {
         started_at.or_else(|| self.ended().next().map(|(_, end)| end.completed_at))
@@ -174,43 +176,43 @@ impl Retry {
     }
 }
 
-/// The answers of a policy's conditions about a failed attempt.
+/// The results of a policy's conditions for a failed attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// The answer of `stopWhen`, if the policy has it and it could be asked.
+    /// The result of `stopWhen`, if the policy sets it and it could be evaluated.
     pub stop_when: Option<Answer>,
-    /// The answer of `retryWhen`, if the policy has it and it could be asked.
+    /// The result of `retryWhen`, if the policy sets it and it could be evaluated.
     pub retry_when: Option<Answer>,
 }
 
-/// No answers.
+/// No results.
 pub(crate) static UNANSWERED: Answers = Answers { stop_when: None, retry_when: None };
 
-/// The answer of a condition: yes, no, or the class of its error in plain words.
+/// The result of a condition: true, false, or the class of its error in plain words.
 pub type Answer = Result<bool, Box<str>>;
 
-/// Why there is no other attempt.
+/// Why no other attempt follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A person cancelled the execution, or a user its run.
+    /// A person cancelled the execution, or a user cancelled its run.
     Cancelled,
     /// The execution is being deleted.
     Deleted,
-    /// Its run is gone.
+    /// The run is gone.
     RunDeleted,
-    /// `stopWhen` holds.
+    /// `stopWhen` is true.
     StopWhen,
-    /// `retryWhen` does not hold.
+    /// `retryWhen` is false.
     RetryWhen,
-    /// A condition failed with this error, or could not be asked.
+    /// A condition failed with this error, or could not be evaluated.
     ConditionError(Box<str>),
-    /// Something of the attempt ran, or that is unknown.
+    /// Something of the attempt ran, or it is unknown.
     Ran,
-    /// It was the last.
+    /// The attempt was the last one that is allowed.
     Exhausted,
     /// The next attempt would begin too late.
     MaxDuration,
-    /// The run of the next attempt could not be created until the start deadline.
+    /// The run of the next attempt could not be created before the start deadline.
     NotCreated,
 }
 
@@ -246,7 +248,7 @@ impl Stop {
         }
     }
 
-    /// Describes why there is no other attempt.
+    /// Describes why no other attempt follows.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -264,17 +266,17 @@ impl Stop {
     }
 }
 
-/// Whether there is another attempt.
+/// Whether another attempt follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// There is.
+    /// Another attempt follows.
     Retry {
         /// How long the wait is.
         delay: Duration,
-        /// When the wait is over, in whole seconds, as a status keeps it.
+        /// When the wait is over, in whole seconds, as in the status.
         not_before: Time,
     },
-    /// There is none.
+    /// No other attempt follows.
     Stop(Stop),
 }
 
@@ -283,25 +285,25 @@ pub enum Next {
 pub struct FailedAttempt<'a> {
     /// The policy.
     pub policy: &'a RetryPolicy,
-    /// Which attempt failed, from 1.
+    /// The number of the failed attempt, from 1.
     pub attempt: u32,
-    /// The uid of its execution, which jitter is drawn from.
+    /// The uid of the execution, from which jitter is derived.
     pub uid: &'a Uid,
-    /// Why the execution ends with it, if a person or a deletion ended it.
+    /// Why the execution ends with this attempt, if a person or a deletion ended it.
     pub ended_by: Option<&'a Stop>,
-    /// The reason, one of seven.
+    /// The reason, one of the seven.
     pub reason: FailureReason,
-    /// Whether anything of it ran.
+    /// Whether anything of the attempt ran.
     pub started: Ran,
-    /// The answers of the conditions.
+    /// The results of the conditions.
     pub answers: &'a Answers,
-    /// From when on `maxDuration` counts.
+    /// The time from which `maxDuration` counts.
     pub since: Time,
     /// The time of the decision.
     pub now: Time,
 }
 
-/// A row of the table: why there is no other attempt, if it matches.
+/// A row of the table: returns why no other attempt follows, if the row matches.
 type Row = fn(&FailedAttempt<'_>) -> Option<Stop>;
 
 /// The rows of section 11, in order.
@@ -315,7 +317,7 @@ const ROWS: [Row; 7] = [
     |it| (it.not_before() >= after(it.since, it.policy.max_duration)).then_some(Stop::MaxDuration),
 ];
 
-/// Returns whether there is another attempt after one that failed, and when it begins.
+/// Returns whether another attempt follows a failed one, and when it begins.
 #[must_use]
 pub fn next(failed: &FailedAttempt<'_>) -> Next {
     ROWS.iter()
@@ -324,10 +326,10 @@ pub fn next(failed: &FailedAttempt<'_>) -> Next {
 }
 
 impl FailedAttempt<'_> {
-    /// Returns the first moment at which it is too late to record that there is another attempt.
+    /// Returns the first moment at which it is too late to record another attempt.
     #[must_use]
     pub fn too_late(&self) -> Time {
-        // An end that is rounded up to whole seconds is reached as soon as the second before is over.
+        // An end that is rounded up to whole seconds is already reached when the second before it is over.
         let end = round_up(after(self.since, self.policy.max_duration));
         let lead = TimeDelta::from_std(self.delay().saturating_add(Duration::from_secs(1))).ok();
         lead.and_then(|lead| end.checked_sub_signed(lead)).map_or(Time::MIN_UTC, just_after)
@@ -337,7 +339,7 @@ impl FailedAttempt<'_> {
         self.policy.delay(self.attempt, self.uid)
     }
 
-    /// The wait counts from now, when the end of the attempt is recorded, because Tekton cuts times to seconds.
+    /// The wait counts from now, when the end of the attempt is recorded, because Tekton rounds times down to seconds.
     fn not_before(&self) -> Time {
         round_up(after(self.now, self.delay()))
     }
@@ -357,7 +359,7 @@ impl FailedAttempt<'_> {
     }
 }
 
-/// The error of a condition that could not be asked in time.
+/// The error of a condition that could not be evaluated in time.
 const UNASKED: &str = "what it asks about could not be read in time";
 
 #[cfg(test)]

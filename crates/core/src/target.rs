@@ -1,6 +1,6 @@
 //! One target as a value: its canonical name, and all its known executions, runs and schedules.
 //!
-//! This is the whole input of a decision. It does not depend on how it was observed.
+//! This is the whole input of a decision. It contains no trace of how it was observed.
 
 mod kinds;
 mod name;
@@ -25,10 +25,10 @@ use crate::schedule::Schedule;
 use crate::tries::Trouble;
 use crate::uid_map::{SmallMap, UidMap};
 
-/// Everything that is known of one target.
+/// Everything that is known about one target.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// Its name, if an execution has one that can be read. For display, and to derive jitter from.
+    /// The name, if an execution has a valid one. Used for display and to derive jitter.
     pub name: Option<TargetName>,
     /// The executions that name this target, by uid.
     pub executions: UidMap<Execution>,
@@ -38,57 +38,57 @@ pub struct Target {
     pub residue: UidMap<Residue>,
     /// The schedules whose template names this target, by uid.
     pub schedules: SmallMap<Schedule>,
-    /// Whether schedules cannot be seen: none of them is decided on, and no child is removed.
+    /// Whether the operator cannot see schedules. It then decides on no schedule and removes no child.
     pub blind_to_schedules: bool,
-    /// The shared failures, as far as they are known: of all targets, not of this one.
+    /// The shared failures of all targets, as far as they are known.
     pub circuits: Circuits,
-    /// Its places in the limits, as far as they are known.
+    /// The places of the target in the limits, as far as they are known.
     pub places: Places,
-    /// Whether the name of the target cannot be read. The entry then has one execution, and once that has ended it
-    /// neither blocks nor counts.
+    /// Whether the name of the target cannot be read. The entry then contains one execution, which neither blocks nor
+    /// counts once it has ended.
     pub is_unreadable: bool,
-    /// What this process knows of the policies that guard clearances and cancellations.
+    /// What this process knows about the policies that guard clearances and cancellations.
     pub guard: Guard,
-    /// Whether this process has announced that the target drains for too long. Beside the other flags it takes no word
-    /// of its own.
+    /// Whether this process has announced that the target drains for too long. As one of several flags, it needs no
+    /// extra memory here.
     pub drain_warned: bool,
-    /// What else this process remembers of it.
+    /// What else this process remembers of the target.
     pub memory: TargetMemory,
 }
 
-/// What this process remembers of a target, in addition to its objects. A new process remembers nothing.
+/// What this process remembers of a target that its objects do not contain. A new process remembers nothing.
 #[derive(Clone, Debug, Default)]
 pub struct TargetMemory {
-    /// What keeps this process from carrying out a decision on this target, if anything does.
+    /// What prevents this process from carrying out a decision on this target, if anything does.
     pub trouble: Option<Box<Trouble>>,
-    /// The highest number that a create found taken by an object that the watch does not show; 0 if none.
+    /// The highest run number that a create found taken by an object that the watch does not show; 0 if none.
     pub highest_taken: RunNumber,
-    /// The results of reading owners of finished runs that no watch delivers, by uid.
+    /// The results of reading the owners of finished runs that no watch delivers, by uid.
     pub unwatched_owners: SmallMap<Elsewhere>,
 }
 
 /// The result of reading an execution live that no watch delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elsewhere {
-    /// When it was read.
+    /// When the execution was read.
     pub at: Time,
-    /// What was found.
+    /// The state that was found.
     pub found: OwnerRead,
 }
 
-/// The state of an execution that no watch delivers and whose run is done.
+/// The state of an execution whose run is done and that no watch delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnerRead {
-    /// It is terminal or gone, which lasts.
+    /// The execution is terminal or gone, which is final.
     Over,
-    /// It waits for its next attempt, and holds the target.
+    /// The execution waits for its next attempt, and holds the target.
     Waits {
-        /// Since when it is Running.
+        /// Since when the execution is Running.
         started_at: Time,
-        /// What it waits for.
+        /// The attempt that the execution waits for.
         next: NextAttempt,
     },
-    /// Its status does not show yet what comes next.
+    /// The status of the execution does not show yet what comes next.
     Late,
 }
 
@@ -101,8 +101,8 @@ impl Target {
         from_runs.chain(from_statuses).max().unwrap_or(0).max(self.memory.highest_taken).saturating_add(1)
     }
 
-    /// Returns the highest number that an execution has tried, if it has tried one. Operators without retries wrote
-    /// statuses without `runSequence`; for those it is the number of the run that the execution is committed to.
+    /// Returns the highest run number that an execution has tried, if any. Operators without retries wrote statuses
+    /// without `runSequence`: for those it is the number of the run that the execution committed to.
     #[must_use]
     pub fn last_number_of(&self, execution: &Execution) -> Option<RunNumber> {
         let committed = match &execution.state {
@@ -112,7 +112,7 @@ impl Target {
         execution.run_sequence.max(committed)
     }
 
-    /// Returns its name for people and as a key.
+    /// Returns the name of the target, for people and as a key.
     #[must_use]
     pub fn label(&self) -> &str {
         self.name.as_ref().map_or("the target", TargetName::as_str)
@@ -134,8 +134,8 @@ impl Target {
         }
     }
 
-    /// Returns a run that an execution names in its status, if it exists and does not belong to another execution. A
-    /// run that lost its annotations is still the one that was committed to.
+    /// Returns the run that an execution's status names, if the run exists and does not belong to another execution. A
+    /// run that lost its annotations is still the one that the execution committed to.
     #[must_use]
     pub fn own_run_named(&self, execution: &ExecutionId, run: &RunId) -> Option<&Run> {
         self.runs.get(&run.uid).filter(|run| run.is_owned_by(execution) || run.owner == Owner::Nobody)
@@ -155,8 +155,8 @@ impl Target {
         self.residue.values().filter(|residue| residue.owner.is(execution))
     }
 
-    /// Returns whether no unfinished object of a run is seen. Never true of a run that names no execution, unless one
-    /// is committed to it: nobody waits for it.
+    /// Returns whether no unfinished task or pod of a run is visible. For a run without an owner this is only true if
+    /// an execution committed to it: otherwise nothing waits for it.
     #[must_use]
     pub fn is_bare(&self, run: &Run) -> bool {
         match &run.owner {
@@ -165,15 +165,15 @@ impl Target {
         }
     }
 
-    /// Returns whether the target drains: nothing runs on it, and remains of a run exist (section 5.6).
+    /// Returns whether the target drains: nothing runs on it, but tasks or pods of a run are left (section 5.6).
     #[must_use]
     pub fn is_draining(&self) -> bool {
         let runs = |run: &Run| matches!(run.progress, Progress::Released) && run.is_unfinished();
         !self.residue.is_empty() && !self.runs.values().any(runs)
     }
 
-    /// Returns the namespace that asks for work on it (section 17): that of the oldest execution that has not ended,
-    /// else that of a schedule.
+    /// Returns the namespace that requests work on the target (section 17): that of the oldest execution that has not
+    /// ended, or else that of a schedule.
     #[must_use]
     pub fn asker(&self) -> Option<&Arc<str>> {
         let open = self.executions.values().filter(|execution| !execution.is_terminal());
@@ -181,7 +181,7 @@ impl Target {
         oldest.map(|it| &it.id.namespace).or_else(|| self.schedules.values().next().map(|it| &it.id.namespace))
     }
 
-    /// Returns whether it has no records any more, and can be forgotten.
+    /// Returns whether the target has no records left and can be forgotten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() && self.schedules.is_empty()

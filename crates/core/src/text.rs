@@ -1,6 +1,6 @@
-//! Texts for people, cut to what a status or a message holds.
+//! Texts for people, cut to the length that a status or a message can hold.
 
-/// Cuts a text to so many characters; a cut is marked by `…`, which counts.
+/// Cuts a text to a number of characters. A cut text ends with `…`, which is included in the number.
 #[must_use]
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {

@@ -1,11 +1,10 @@
-//! What prevents a write that is tried again and again, and for how long it has been tried.
+//! What prevents a write that the operator retries, and for how long the operator has tried.
 //!
-//! The start deadline of section 5.8 counts only the time in which a process tried to create a run. A process counts in
-//! memory, and stops counting whenever it does not try: while the execution is paused or another one has its turn,
-//! while the process does not lead, while it cannot see the cluster. The condition `Waiting` records the count, and is
-//! updated with every [`step`]. The next leader continues from there as soon as it tries itself. So a change of leader
-//! loses at most a step, and time in which no process tried never counts. A pause writes another condition, and thereby
-//! ends the series of tries.
+//! The start deadline of section 5.8 counts only the time in which a process tries to create a run. A process keeps the
+//! count in memory. It stops counting while it does not try: the execution is paused, another execution has its turn,
+//! or the process does not lead or cannot see the cluster. The condition `Waiting` records the count, and is updated
+//! with every [`step`]. The next leader continues from the recorded count when it tries itself, so a change of leader
+//! loses at most one step. A pause overwrites the condition, so the count starts again after it.
 
 use std::time::Duration;
 
@@ -13,36 +12,36 @@ use crate::duration;
 use crate::trouble::{OwnCause, OwnTrouble};
 use crate::waiting::Waiting;
 
-/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A failed try
-/// is repeated within half a minute, so there is about one status write for each try.
+/// The longest step. With half a minute, even a leader that lasts for only a minute advances the count. A failed try is
+/// repeated within half a minute, so each try causes about one status write.
 const LONGEST_STEP: Duration = Duration::from_secs(30);
-/// The text before the time in the condition.
+/// The text before the duration in the condition.
 const BEFORE: &str = "tried for ";
-/// The text after the time.
+/// The text after the duration.
 const AFTER: &str = " so far: ";
 
-/// What keeps a process from carrying out a decision.
+/// What prevents a process from carrying out a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What kind of trouble it is.
+    /// The kind of trouble.
     pub kind: TroubleKind,
-    /// What was tried, and the answer of the API server.
+    /// What the operator tried, and the answer of the API server.
     pub words: Box<str>,
 }
 
 /// The kinds of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// The API server refuses or does not answer.
+    /// The API server refuses the request or does not answer.
     ApiErrors,
-    /// The operator's own trouble: no execution fails for it, however long it takes.
+    /// The operator's own trouble, which never fails an execution, however long it lasts.
     Operator(OwnCause),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable,
 }
 
 impl Trouble {
-    /// Returns what an execution waits for that this trouble stops.
+    /// Returns what an execution waits for if this trouble stops it.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
         let words = self.words.clone();
@@ -53,7 +52,7 @@ impl Trouble {
         }
     }
 
-    /// Returns the operator's own trouble, if it is that.
+    /// Returns the operator's own trouble, if it is one.
     #[must_use]
     pub fn own(&self) -> Option<OwnTrouble> {
         match self.kind {
@@ -69,21 +68,20 @@ impl Trouble {
     }
 }
 
-/// Returns how much longer an execution must have been tried before its status is updated: a tenth of the deadline, so
-/// that a change of leader loses little of it, and at most half a minute.
+/// Returns by how much the count must grow before the status is updated: a tenth of the deadline, so that a change of
+/// leader loses little, and at most half a minute.
 #[must_use]
 pub fn step(start_deadline: Duration) -> Duration {
     (start_deadline / 10).clamp(Duration::from_secs(1), LONGEST_STEP)
 }
 
-/// Puts the time for which something has been tried before the text of the condition `Waiting`, in whole seconds.
+/// Adds the duration of the tries, in whole seconds, before the text of the condition `Waiting`.
 #[must_use]
 pub fn with_duration(tried: Duration, words: &str) -> String {
     format!("{BEFORE}{}{AFTER}{words}", duration::format(Duration::from_secs(tried.as_secs())))
 }
 
-/// Reads the time for which something has been tried from the message of the condition `Waiting`; none if it has no
-/// time.
+/// Reads the duration of the tries from the message of the condition `Waiting`; `None` if the message contains none.
 #[must_use]
 pub fn read(message: &str) -> Option<Duration> {
     let (tried, _) = message.strip_prefix(BEFORE)?.split_once(AFTER)?;

@@ -1,8 +1,8 @@
-//! A map from uid to record that needs little memory.
+//! A map from uid to record that uses little memory.
 //!
-//! Most of the tens of thousands of targets have a handful of records. A `BTreeMap` makes room for eleven records where
-//! there is one; this map needs one pointer where there is none. An insert in the middle moves the pointers behind it,
-//! which costs less than parsing the object, even with ten thousand of them.
+//! Most of the tens of thousands of targets have a handful of records. A `BTreeMap` with one record reserves space for
+//! eleven, while an empty map of this type is one pointer. An insert in the middle moves the pointers after it. Even
+//! with ten thousand records, that costs less than parsing the object.
 
 use std::ops::Index;
 
@@ -22,14 +22,14 @@ impl<T> UidMap<T> {
         Some(record)
     }
 
-    /// Returns a record, to change it.
+    /// Returns a record, mutably.
     pub fn get_mut(&mut self, uid: &Uid) -> Option<&mut T> {
         let place = self.position(uid).ok()?;
         let (_, record) = self.sorted.get_mut(place)?;
         Some(record)
     }
 
-    /// Returns whether there is a record.
+    /// Returns whether a record exists.
     #[must_use]
     pub fn contains_key(&self, uid: &Uid) -> bool {
         self.position(uid).is_ok()
@@ -45,12 +45,12 @@ impl<T> UidMap<T> {
 
     fn insert_at(&mut self, place: usize, uid: Uid, record: T) {
         if self.sorted.is_empty() {
-            self.sorted.reserve_exact(1); // it may stay alone
+            self.sorted.reserve_exact(1); // many maps keep a single record
         }
         self.sorted.insert(place, (uid, Box::new(record)));
     }
 
-    /// Returns a record, to change it; inserts a new one if there is none.
+    /// Returns a record, mutably; inserts a new one if none exists.
     pub fn get_or_insert_with(&mut self, uid: &Uid, new: impl FnOnce() -> T) -> &mut T {
         let place = self.position(uid).unwrap_or_else(|place| {
             self.insert_at(place, uid.clone(), new());
@@ -85,23 +85,23 @@ impl<T> UidMap<T> {
         self.sorted.iter().map(|(_, record)| &**record)
     }
 
-    /// Returns the records with their uids, to change them.
+    /// Returns the records with their uids, mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut T)> {
         self.sorted.iter_mut().map(|(uid, record)| (&*uid, &mut **record))
     }
 
-    /// Returns the records, to change them.
+    /// Returns the records, mutably.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.sorted.iter_mut().map(|(_, record)| &mut **record)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the map has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
@@ -144,13 +144,13 @@ impl<T> IntoIterator for UidMap<T> {
 impl<T> Index<&Uid> for UidMap<T> {
     type Output = T;
 
-    /// Returns a record that is there.
+    /// Returns a record that must exist.
     fn index(&self, uid: &Uid) -> &T {
         self.get(uid).unwrap_or_else(|| unreachable!("asked for {uid}, which is not there"))
     }
 }
 
-/// A map from uid to record for records that most targets do not have: the empty map needs one pointer.
+/// A map from uid to record, for records that most targets do not have: an empty map is one pointer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SmallMap<T>(Option<Box<UidMap<T>>>);
 
@@ -161,7 +161,7 @@ impl<T> SmallMap<T> {
         self.0.as_ref()?.get(uid)
     }
 
-    /// Returns a record, to change it.
+    /// Returns a record, mutably.
     pub fn get_mut(&mut self, uid: &Uid) -> Option<&mut T> {
         self.0.as_mut()?.get_mut(uid)
     }
@@ -191,12 +191,12 @@ impl<T> SmallMap<T> {
         self.0.iter().flat_map(|all| all.values())
     }
 
-    /// Returns the records, to change them.
+    /// Returns the records, mutably.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().flat_map(|all| all.values_mut())
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the map has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

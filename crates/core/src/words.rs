@@ -1,7 +1,7 @@
-//! Closed words: enums whose values the API spells.
+//! Fixed sets of words: enums whose values the API spells.
 
-/// Defines an enum whose every value is one word of the API: its list, its spelling, and with the feature `schema` what
-/// reads and writes it. A word is spelled as it is named, or as the text behind it says.
+/// Defines an enum whose values are words of the API: the list of all values, their spelling, and, with the feature
+/// `schema`, their serialization. A word is spelled like its variant, or as the text after it.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $word:ident $(= $text:literal)?,)+ }) => {
         $(#[$about])*
@@ -12,10 +12,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in order.
+            /// All values, in order.
             pub const ALL: [Self; [$(stringify!($word)),+].len()] = [$(Self::$word),+];
 
-            /// Returns the spelling of the API.
+            /// Returns the spelling in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {

@@ -1,4 +1,4 @@
-//! Why an execution does not get its turn, in words that its status, its event and the log share.
+//! Why an execution is skipped, in the words that its status, its event and the log share.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::name::ExecutionId;
 use crate::retry::NextAttempt;
 use crate::{Time, duration};
 
-/// Why an execution is skipped, and the fact behind it.
+/// Why an execution is skipped, with the facts behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Skip {
     /// Rule 1: another execution holds the target.
@@ -18,11 +18,10 @@ pub enum Skip {
     PreviousExecutionFailed {
         /// The execution that failed.
         failed: Remediation,
-        /// Whether the skipped execution is meant to recover it, but with a workflow or a bundle that has failed
-        /// itself.
+        /// Whether the skipped execution is a recovery whose own workflow or bundle has already failed.
         is_repeated: bool,
     },
-    /// Rule 3: too many failures in a row in which nothing ran.
+    /// Rule 3: too many failures in a row before anything ran.
     ExhaustedRetries {
         /// The latest failure.
         latest: Remediation,
@@ -30,25 +29,25 @@ pub enum Skip {
         failures: u32,
         /// The limit.
         limit: u32,
-        /// When time alone lifts it, if it does.
+        /// When time alone lifts the block, if it does.
         until: Option<Time>,
     },
-    /// Rule 4: the latest execution failed before anything ran, and it is too early for another try.
+    /// Rule 4: the latest execution failed before anything ran, and its backoff is not over.
     Backoff {
         /// The latest failure.
         latest: Remediation,
         /// The number of failures in a row.
         failures: u32,
-        /// Its `nextAllowedExecution`. None if the time of the failure is unknown.
+        /// The `nextAllowedExecution` of that failure. `None` if the time of the failure is unknown.
         until: Option<Time>,
     },
     /// Rule 5: the same workflow has just succeeded.
     Cooldown {
-        /// That success.
+        /// The latest success of the workflow.
         last: Remediation,
         /// How long the cooldown is.
         cooldown: Duration,
-        /// When it is over. None if its beginning is unknown.
+        /// When the cooldown is over. `None` if its beginning is unknown.
         until: Option<Time>,
     },
 }
@@ -56,15 +55,15 @@ pub enum Skip {
 /// The earlier execution behind a skip (`skipDetails.recentRemediation`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remediation {
-    /// Which one.
+    /// The execution.
     pub execution: ExecutionId,
-    /// Its `workflowId`.
+    /// The `workflowId` of the execution.
     pub workflow_id: Box<str>,
-    /// When it ended; if its status has no such time, when it was created.
+    /// When the execution ended. If its status has no such time: when it was created.
     pub completed_at: Time,
-    /// Whether it reached its goal.
+    /// Whether the execution completed.
     pub completed: bool,
-    /// Whether its status has the time of its end.
+    /// Whether the status of the execution contains the time of its end.
     pub is_dated: bool,
 }
 
@@ -84,22 +83,22 @@ impl fmt::Display for Remediation {
     }
 }
 
-/// The holder that a skipped execution met (`skipDetails.conflictingWorkflow`).
+/// The execution that holds the target of a skipped execution (`skipDetails.conflictingWorkflow`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// Whose run holds the target.
+    /// The execution whose run holds the target.
     pub holder: ExecutionId,
     /// The holder's `workflowId`.
     pub workflow_id: Box<str>,
     /// When the holder started: its `startTime`, or, if that is unknown, the creation of its run or remains.
     pub started_at: Time,
-    /// Whether it was deleted while it ran.
+    /// Whether the holder was deleted while it ran.
     pub deleted: bool,
-    /// Whether its run has ended and only its tasks and pods are still stopping.
+    /// Whether the holder's run has ended, and only its tasks and pods are still stopping.
     pub draining: bool,
-    /// The attempt that it waits for, if any.
+    /// The attempt that the holder waits for, if any.
     pub next: Option<Box<NextAttempt>>,
-    /// The request to stop its run that Tekton does not answer, if there is one.
+    /// The request to stop the holder's run that Tekton has not acted on, if there is one.
     pub unanswered: Option<Box<Unanswered>>,
 }
 
@@ -127,7 +126,8 @@ impl Skip {
         }
     }
 
-    /// Returns how long it takes until time alone lifts it, in whole seconds, rounded up; none if time does not.
+    /// Returns how long until time alone ends the reason of the skip, rounded up to seconds. `None` if time does not
+    /// end it.
     #[must_use]
     pub fn remaining(&self, now: Time) -> Option<Duration> {
         let (Self::ExhaustedRetries { until, .. } | Self::Backoff { until, .. } | Self::Cooldown { until, .. }) = self
@@ -184,7 +184,7 @@ impl Skip {
     }
 }
 
-/// Describes what lifts a skip that time lifts. The time can be far off, if a wrong clock or a person wrote it, so the
+/// Describes what ends the reason of a skip. The time can be far off, if a wrong clock or a person wrote it, so the
 /// text also names what a person can do.
 fn next(until: Option<Time>, past: &Remediation) -> String {
     match until {

@@ -1,4 +1,4 @@
-//! The description of a failure for a person or an LLM: four plain sentences about what failed, what was reported,
+//! The description of a failure for a person or an LLM, in four plain sentences: what failed, what was reported,
 //! whether anything ran, and what to do next.
 
 use super::Failure;
@@ -9,13 +9,13 @@ use crate::fingerprint::Stage;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
-/// The most characters of a name: names of tasks and steps may have 253, and there are three of them.
+/// The most characters of a name in the summary: task and step names can have 253, and the summary may contain three.
 const MAX_NAME: usize = 60;
-/// The most characters of the reason why there is no other attempt: all of it, unless it contains a condition.
+/// The most characters of the reason why no other attempt follows. Only a reason with a condition is longer.
 const MAX_STOP: usize = 100;
 /// The most characters of the target: enough for nearly every target.
 const MAX_TARGET: usize = 120;
-/// The most characters of what was reported, if there is room.
+/// The most characters of the reported message, if there is room.
 const MAX_REPORT: usize = 300;
 /// The most characters of a summary, as in the CRD.
 const LONGEST: usize = 1000;
@@ -37,8 +37,7 @@ pub fn undeclared(parameters: &[Box<str>]) -> Option<String> {
 
 impl Failure {
     /// Describes what happened and what to do next, in four sentences of at most 1,000 characters together. A fifth
-    /// sentence names parameters that the pipeline does not declare, if there is room. `target` is None if it cannot be
-    /// read.
+    /// sentence names undeclared parameters, if there is room. `target` is `None` if it cannot be read.
     #[must_use]
     pub fn summary(&self, workflow_id: &str, target: Option<&str>, parameters: &[Box<str>]) -> String {
         let target = target.map(|target| cut(target, MAX_TARGET));
@@ -47,7 +46,7 @@ impl Failure {
         let undeclared = undeclared(parameters).map(|words| format!(" Note that {words}.")).unwrap_or_default();
         let length: usize = [&head, &verdict, &next, &undeclared].map(|part| part.chars().count()).iter().sum();
         // If space is short, the sentence about undeclared parameters is dropped: the report explains the failure
-        // better, and an event names them too.
+        // better, and an event also names the parameters.
         let undeclared = if length + MAX_REPORT / 2 > LONGEST { "" } else { &undeclared };
         let text = |report: &str| format!("{head} Reported: {report}. {verdict} {next}{undeclared}");
         let room = LONGEST.saturating_sub(text("").chars().count());
@@ -73,21 +72,21 @@ impl Failure {
         format!("Task '{name}'{place} of workflow '{workflow}'{on} failed after {after}{reason}{why}{attempt}.")
     }
 
-    /// Describes which attempt it was and why there is no other, if there could be several.
+    /// Describes the number of the attempt and why no other follows, if several attempts were allowed.
     fn attempt(&self) -> String {
         let Some(tried) = &self.tried else { return String::new() };
         let why = tried.stop.message();
         format!(", on attempt {} of {} (not tried again: {})", tried.attempt, tried.of, cut(&why, MAX_STOP))
     }
 
-    /// Returns the earlier attempt with the proof that something ran, if it is an earlier one.
+    /// Returns the number of the attempt with the proof that something ran, if it is not the last attempt.
     fn earlier_that_ran(&self) -> Option<u32> {
         let Started::Started(proof) = &self.started else { return None };
         let of = proof.words.strip_prefix("attempt ")?.split_once(':')?.0.parse().ok()?;
         self.tried.as_ref().is_some_and(|tried| of < tried.attempt).then_some(of)
     }
 
-    /// Explains the reason, if there is more to say.
+    /// Explains the reason, if an explanation adds something.
     fn why(&self) -> String {
         let step = self.task.as_ref().and_then(|task| task.step.as_deref());
         let container =
@@ -165,7 +164,7 @@ impl Failure {
         format!("{repair}; it is safe to try again.")
     }
 
-    /// Describes how to remove the cause of a failure before anything ran.
+    /// Describes how to remove the cause of a failure that happened before anything ran.
     fn repair(&self) -> &'static str {
         let has_run = self.started != Started::NotStarted(Absence::NoRun);
         match self.reason {

@@ -1,7 +1,8 @@
-//! The effect of a clearance (section 10): nothing up to its execution blocks or counts any more.
+//! The effect of a clearance (section 10): no execution up to the cleared one blocks or counts any more.
 //!
-//! It takes effect from `spec.clearance` on, before a status records it, once it is known that its policy guarded it. A
-//! clearance that comes when nothing is blocked never has an effect, so the status records which it was.
+//! The effect begins with `spec.clearance`, before a status records it, as soon as the operator knows that a policy
+//! guarded the clearance. A clearance that comes when nothing is blocked never has an effect, so the status records
+//! which case it was.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,32 +18,33 @@ use crate::target::Target;
 /// A clearance that no status records yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewClearance {
-    /// The index of its execution.
+    /// The index of the cleared execution.
     at: usize,
-    /// Whether it lifts a block.
+    /// Whether the clearance lifts a block.
     lifts: bool,
-    /// When that block would have ended by itself.
+    /// When the block would have ended by itself.
     until: Option<Time>,
 }
 
-/// A clearance that is to be recorded.
+/// A clearance whose effect must be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Unrecorded<'a> {
     /// The execution that was cleared.
     pub execution: &'a Execution,
-    /// Whether it has lifted a block.
+    /// Whether the clearance has lifted a block.
     pub effective: bool,
-    /// When that changes by time alone.
+    /// When time alone changes that.
     pub until: Option<Time>,
 }
 
 impl<'a> History<'a> {
-    /// Covers what the newest clearance covers; everything, if the target cannot be read.
+    /// Marks the executions that the newest clearance covers; all of them, if the target name cannot be read.
     pub(super) fn clear(&mut self, policy: &Policy, now: Time, target: &Target) {
         let recorded = |past: &Past<'_>| recorded(past, target.guard);
         let known = self.past.iter().rposition(|past| recorded(past) == Some(Recorded::Effective));
         self.cleared = if target.is_unreadable { self.past.len() } else { known.map_or(0, |at| at + 1) };
-        // Each is judged on the history without the new ones: two people may clear two failures at once.
+        // Each clearance is judged on the history without the other new ones: two people may clear two failures at
+        // once.
         let new = (0..self.past.len()).filter(|at| self.past.get(*at).and_then(&recorded) == Some(Recorded::Not));
         self.new = new.map(|at| self.judge(at, policy, now)).collect();
         let newest = self.new.iter().filter(|new| new.lifts).map(|new| new.at + 1).max();
@@ -58,8 +60,8 @@ impl<'a> History<'a> {
         self.new.iter().filter_map(to_record)
     }
 
-    /// Returns whether a new clearance lifts a block: something up to its execution blocks, or counts in a row that is
-    /// exhausted.
+    /// Returns whether a new clearance lifts a block: an execution up to the cleared one blocks, or counts in an
+    /// exhausted row.
     fn judge(&self, at: usize, policy: &Policy, now: Time) -> NewClearance {
         if self.blocks_up_to(at, policy) {
             NewClearance { at, lifts: true, until: None }
@@ -70,9 +72,9 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Returns the blocks of the target that only a person can clear, newest first, in the words of rules 2 and 3: the
-    /// newest execution failure that blocks (in scope Workflow, of each workflow), and the newest failure of an
-    /// exhausted row. Clearing the first lifts all.
+    /// Returns the blocks of the target that only a person can clear, newest first, as rules 2 and 3 describe them.
+    /// These are the newest execution failure that blocks (in scope Workflow: of each workflow) and the newest failure
+    /// of an exhausted row. Clearing the first lifts all.
     #[must_use]
     pub fn blocks(&self, policy: &Policy, now: Time) -> Vec<Skip> {
         let mut named: BTreeSet<&str> = BTreeSet::new();
@@ -91,8 +93,8 @@ impl<'a> History<'a> {
         blocks.into_iter().map(|(_, skip)| skip).collect()
     }
 
-    /// Returns the execution failures that no success or clearance outweighs. They block, or they show which workflows
-    /// cannot recover the one that does.
+    /// Returns the execution failures that no success or clearance outweighs. They block, or show which workflows
+    /// cannot be used for a recovery.
     pub(crate) fn unmended(&self, policy: &Policy) -> impl Iterator<Item = &Past<'a>> {
         self.broken(policy).into_iter().map(|(_, broken)| broken)
     }
@@ -127,7 +129,7 @@ impl<'a> History<'a> {
 }
 
 impl Past<'_> {
-    /// Returns whom it blocks if it failed, and whose failures it heals if it succeeded: everyone, or one workflow.
+    /// Returns which workflow the execution blocks if it failed, or unblocks if it succeeded; empty for every workflow.
     fn blocks_whom(&self, policy: &Policy) -> &str {
         match policy.previous_execution_failed_scope {
             Scope::Target => "",
@@ -136,8 +138,8 @@ impl Past<'_> {
     }
 }
 
-/// Returns the recorded effect of a clearance, if there is one that can have an effect: only a failure can be cleared,
-/// and a clearance that no status records must count.
+/// Returns the recorded effect of a clearance, if it can have one: only a failure can be cleared, and a clearance
+/// without a recorded effect must count.
 fn recorded(past: &Past<'_>, guard: Guard) -> Option<Recorded> {
     let failed = past.end != End::Completed;
     let recorded = past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)?;

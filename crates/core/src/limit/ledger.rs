@@ -1,10 +1,10 @@
-//! Counts the places of all targets, and gives free ones to the oldest that wait (section 18).
+//! Counts the places of all targets, and gives free places to those that have waited longest (section 18).
 //!
-//! A target holds places in the limits that match what works on it, as the view shows. A given place counts from when
-//! it is given until the view shows what its owner created. A place that the next decision does not use is free again.
+//! A target holds a place in each limit that matches the work on it, as the view shows. A given place counts as taken
+//! until the view shows what its owner created. If the next decision does not use a given place, it is free again.
 //!
-//! There is a line for each set of limits. Only heads of lines are examined: everything behind a head needs the same
-//! places, and is younger.
+//! There is a line for each set of limits. Only the heads of the lines are examined: every other request in a line
+//! needs the same places as the head, and is younger.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
@@ -15,11 +15,11 @@ use crate::Time;
 use crate::moment::after;
 use crate::name::Uid;
 
-/// How many older targets in the line are counted for a message: nobody needs the exact number of more.
+/// The maximum number of older requests that are counted for a message: nobody needs a higher exact number.
 pub(super) const MOST_AHEAD: usize = 1000;
-/// At the beginning of a term no place is given before each target was decided on once: the line would have another
-/// head. If no decision was made for this long, the other targets cannot be decided on, and the line moves without
-/// them.
+/// At the beginning of a term, no place is given until every target was decided on once: a younger request could be at
+/// the head. If no decision is made for this long, the remaining targets cannot be decided on, and places are given
+/// without them.
 const FIRST_ROUND: Duration = Duration::from_secs(10);
 
 /// A request for a place in every limit of a set.
@@ -27,39 +27,39 @@ const FIRST_ROUND: Duration = Duration::from_secs(10);
 pub struct Ask {
     /// The limits.
     pub limits: LimitSet,
-    /// The time that orders the line: the creation of an execution, the slot of a schedule.
+    /// The time by which the line is ordered: the creation of the execution, or the slot of the schedule.
     pub since: Time,
     /// The execution or schedule.
     pub uid: Uid,
 }
 
-/// The numbers of one limit.
+/// The counts of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// How many targets have a place.
     pub running: u32,
-    /// How many requests wait: for each target the oldest of each set of limits.
+    /// How many requests wait: for each target, the oldest of each set of limits.
     pub waiting: usize,
 }
 
-/// The places of all targets, by the key of a target.
+/// The places of all targets, by the key of the target.
 #[derive(Clone, Debug)]
 pub struct Ledger<K> {
     limits: Limits,
-    /// The limits in which a target holds a place, by what the view shows.
+    /// The limits in which each target holds a place, as the view shows.
     held: HashMap<K, LimitSet>,
-    /// The places that were given and are not seen yet.
+    /// The places that were given and that the view does not show yet.
     given: HashMap<K, Given>,
     asks: HashMap<K, Vec<Ask>>,
     lines: BTreeMap<LimitSet, Line<K>>,
     counts: Vec<Count>,
-    /// The targets that were not decided on yet in this term, and when the last of the others was.
+    /// The targets that were not yet decided on in this term, and when another target last was for the first time.
     first_round: Option<(HashSet<K>, Time)>,
-    /// Whether anything has changed since the last places were given.
+    /// Whether anything has changed since places were last given.
     is_changed: bool,
 }
 
-/// The requests for one set of limits, by age.
+/// The requests for one set of limits, oldest first.
 type Line<K> = BTreeMap<(Time, Uid), K>;
 
 /// A place that was given.
@@ -70,7 +70,7 @@ struct Given {
 }
 
 impl<K: Clone + Eq + Hash> Ledger<K> {
-    /// Makes the ledger of a term that has decided on none of its targets.
+    /// Creates the ledger of a new term, in which no target has been decided on.
     #[must_use]
     pub fn new(limits: Limits, targets: impl IntoIterator<Item = K>, now: Time) -> Self {
         Self {
@@ -85,13 +85,13 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         }
     }
 
-    /// Returns the limits that it counts.
+    /// Returns the limits that the ledger counts.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Returns the numbers of each limit, in the order of the configuration.
+    /// Returns the counts of each limit, in the order of the configuration.
     #[must_use]
     pub fn counts(&self) -> &[Count] {
         &self.counts
@@ -111,17 +111,18 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         SeenPlaces { given, taken, ahead: oldest.map(|ask| self.ahead_of(ask)) }.into()
     }
 
-    /// Returns the targets whose given place is not seen yet, each with the execution or schedule that has it.
+    /// Returns the targets whose given place the view does not show yet, with the execution or schedule that has the
+    /// place.
     pub fn given(&self) -> impl Iterator<Item = (&K, &Uid)> {
         self.given.iter().map(|(key, given)| (key, &given.to))
     }
 
-    /// Takes over a place that was given by other limits.
+    /// Takes over a place that a ledger with other limits gave.
     pub fn take_over(&mut self, key: &K, to: Uid, limits: LimitSet) {
         self.change(key, |ledger| ledger.given.insert(key.clone(), Given { to, limits }));
     }
 
-    /// Records in which limits a target holds a place.
+    /// Records the limits in which a target holds a place.
     pub fn hold(&mut self, key: &K, limits: LimitSet) {
         self.change(key, |ledger| {
             if limits.is_empty() {
@@ -132,7 +133,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         });
     }
 
-    /// Records a decision on a target: what asks for a place, and whether the given place is used.
+    /// Records a decision on a target: who requests a place, and whether the given place is used.
     pub fn decided(&mut self, key: &K, asks: Vec<Ask>, uses_place: bool, now: Time) {
         if let Some((open, moved)) = &mut self.first_round
             && open.remove(key)
@@ -160,9 +161,9 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         });
     }
 
-    /// Gives free places to the oldest that wait, and returns their targets with the limits. The last free place of a
-    /// limit is kept for the oldest that waits for it: otherwise a request that needs two limits could be passed for
-    /// ever.
+    /// Gives free places to the oldest requests, and returns their targets with the limits. The last free place of a
+    /// limit is kept for the oldest request that waits for it. Otherwise a request that needs two limits could be
+    /// overtaken for ever.
     pub fn give(&mut self, now: Time) -> Vec<(K, LimitSet)> {
         let is_shut = |(open, moved): &(HashSet<K>, Time)| !open.is_empty() && now < after(*moved, FIRST_ROUND);
         if self.first_round.as_ref().is_some_and(is_shut) {
@@ -186,7 +187,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
                 continue;
             }
             let Some(key) = self.lines.get(limits).and_then(|line| line.get(place)).cloned() else { continue };
-            self.ask(&key, Vec::new()); // a target is worked on once
+            self.ask(&key, Vec::new()); // a target needs one place only
             self.take_over(&key, place.1.clone(), *limits);
             heads.extend(self.head(*limits));
             given.push((key, *limits));
@@ -200,7 +201,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         Some((place.clone(), limits))
     }
 
-    /// Returns whether every limit of a set has a free place, in addition to those that are kept.
+    /// Returns whether every limit of a set has a free place besides those that are kept.
     fn has_room(&self, limits: LimitSet, kept: LimitSet) -> bool {
         let places = self.limits.iter().zip(&self.counts).enumerate();
         let mut asked = places.filter(|(position, _)| limits.contains(*position));
@@ -238,7 +239,7 @@ impl<K: Clone + Eq + Hash> Ledger<K> {
         older.take(MOST_AHEAD + 1).count()
     }
 
-    /// Changes what a target holds, and keeps the counts.
+    /// Changes what a target holds, and updates the counts.
     fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut Self) -> T) {
         let before = self.taken_by(key);
         change(self);

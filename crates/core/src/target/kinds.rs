@@ -1,7 +1,7 @@
 //! Short names, plurals and scopes of the built-in kinds.
 //!
-//! A table, not discovery: the answers of discovery change, and with them the lock key (section 4). Custom kinds are
-//! not listed; for them the spelling is the identity.
+//! This is a fixed table. The results of API discovery can change, and the lock key would change with them (section 4).
+//! Custom kinds are not listed; for them the spelling is the identity.
 
 use Scope::{Cluster, Namespaced};
 

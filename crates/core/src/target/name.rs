@@ -1,4 +1,4 @@
-//! The canonical form of a target, and the names of its chain (sections 4 and 5).
+//! The canonical form of a target, and the names of its runs (sections 4 and 5).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,15 +9,16 @@ use sha2::{Digest, Sha256};
 use super::kinds::{self, Scope};
 use crate::chain::ChainName;
 
-/// The longest DNS label, as Kubernetes has it (namespaces).
+/// The longest DNS label, which Kubernetes requires for namespaces.
 const MAX_LABEL: usize = 63;
-/// The longest DNS subdomain, as Kubernetes has it (kinds, and the names of most objects).
+/// The longest DNS subdomain, which Kubernetes requires for kinds and for the names of most objects.
 const MAX_SUBDOMAIN: usize = 253;
 
-/// Why a text names no target. The text completes "spec.targetResource: ", with the expected form and an example.
+/// Why a text does not name a target. The text completes "spec.targetResource: ", with the expected form and an
+/// example.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not two or three parts.
+    /// The text does not have two or three parts.
     #[error("must be namespace/kind/name or kind/name, e.g. payment/deployment/api or node/worker-1")]
     Parts,
     /// The namespace is not a DNS label.
@@ -32,13 +33,13 @@ pub enum TargetError {
          allowed, e.g. deployment, Deployment or deployments.apps"
     )]
     Kind,
-    /// The name has other characters than the names of objects have.
+    /// The name has characters that names of objects cannot have.
     #[error(
         "must have a name of at most 253 letters, digits and . _ : @ -, with a letter or digit at either end, e.g. \
          payment-api"
     )]
     Name,
-    /// The kind is namespaced, and there is no namespace.
+    /// The kind is namespaced, but there is no namespace.
     #[error("must be namespace/{kind}/{name} with the namespace of the object, as a {kind} has one")]
     NamespaceMissing {
         /// The kind in canonical form.
@@ -59,7 +60,7 @@ pub enum TargetError {
         /// The name, as written.
         name: Box<str>,
     },
-    /// The kind is cluster-scoped, and there is a namespace.
+    /// The kind is cluster-scoped, but there is a namespace.
     #[error("must be {kind}/{name} without a namespace, as a {kind} has none")]
     NamespaceRefused {
         /// The kind in canonical form.
@@ -69,25 +70,25 @@ pub enum TargetError {
     },
 }
 
-/// A target in canonical form: two spellings of one object are equal.
+/// A target in canonical form: all spellings of one object are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TargetName(Arc<str>);
 
 impl TargetName {
-    /// Reads `namespace/kind/name` or `kind/name` and brings it to canonical form: the kind in lower case, singular,
-    /// without group; the rest as written.
+    /// Reads `namespace/kind/name` or `kind/name` and converts it to canonical form: the kind in lower case, singular
+    /// and without group; the rest as written.
     ///
     /// # Errors
-    /// What is wrong with the text, where it names no target.
+    /// Describes what is wrong with a text that does not name a target.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let (namespace, kind, name) = split(text)?;
         Self::of_parts(namespace, kind, name)
     }
 
-    /// Makes a target of its parts, as [`parse`](Self::parse) does.
+    /// Creates a target from its parts, as [`parse`](Self::parse) does.
     ///
     /// # Errors
-    /// What is wrong with the parts, where they name no target.
+    /// Describes what is wrong with parts that do not name a target.
     pub fn of_parts(namespace: Option<&str>, kind: &str, name: &str) -> Result<Self, TargetError> {
         if let Some(first) = namespace.filter(|first| is_kind_first(first, kind)) {
             return Err(TargetError::KindFirst { first: first.into(), second: kind.into(), name: name.into() });
@@ -107,11 +108,11 @@ impl TargetName {
         }
     }
 
-    /// Reads the target of an existing run, or of a decided execution. Earlier versions accepted more names and did not
-    /// know scopes, and what they started still holds its target.
+    /// Reads the target of an existing run, or of a decided execution. Earlier versions accepted more names and ignored
+    /// scopes, and the runs that they started still hold such a target.
     ///
     /// # Errors
-    /// What is wrong with the text, where no version has taken it for a target.
+    /// Describes what is wrong with a text that no version has accepted as a target.
     pub fn parse_recorded(text: &str) -> Result<Self, TargetError> {
         let (namespace, kind, name) = split(text)?;
         if name.is_empty() {
@@ -131,13 +132,13 @@ impl TargetName {
         }))
     }
 
-    /// Shows the canonical form.
+    /// Returns the canonical form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the namespace of the target; `None` for a cluster-scoped one.
+    /// Returns the namespace of the target; `None` for a cluster-scoped target.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         let (first, rest) = self.0.split_once('/')?;
@@ -176,9 +177,9 @@ fn split(text: &str) -> Result<(Option<&str>, &str, &str), TargetError> {
     }
 }
 
-/// Returns whether the first of three parts is a built-in kind, and the second is neither a kind nor has a group. Such
-/// a text was read as an object of an unknown kind in a namespace of that name, which made a second lock beside the
-/// intended object.
+/// Returns whether the first of three parts is a built-in kind, and the second is neither a kind nor has a group.
+/// Earlier versions read such a text as an object of an unknown kind in a namespace of that name. That created a second
+/// lock for the intended object.
 fn is_kind_first(first: &str, second: &str) -> bool {
     let (first, second) = (first.to_ascii_lowercase(), second.to_ascii_lowercase());
     is_dns_label(&second) && kinds::built_in(&first).is_some() && kinds::built_in(&second).is_none()
@@ -189,8 +190,8 @@ fn without_group(kind: &str) -> String {
     kind.split('.').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The name of an object: more than a DNS subdomain, because the names of RBAC objects have colons and capitals. A
-/// blank or a line break in it would be a second lock on one object.
+/// Returns whether a text can be the name of an object. DNS subdomains are not enough, because the names of RBAC
+/// objects have colons and capitals. A space or a line break in a name would create a second lock for one object.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.len() <= MAX_SUBDOMAIN
@@ -199,7 +200,7 @@ fn is_name(name: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._:@-".contains(byte))
 }
 
-/// Returns the canonical form of a kind, and its scope if it is built in. None if no target has such a kind.
+/// Returns the canonical form of a kind, and its scope if it is built in. `None` if a target cannot have this kind.
 #[must_use]
 pub fn canonical_kind(text: &str) -> Option<(Cow<'static, str>, Option<Scope>)> {
     if text.len() > MAX_SUBDOMAIN || !text.to_ascii_lowercase().split('.').all(is_dns_label) {
@@ -341,7 +342,7 @@ mod tests {
             let error = TargetName::parse(text).unwrap_err().to_string();
             assert!(error.contains(remedies), "{text}: {error}");
         }
-        // A namespace may be called like a kind.
+        // A namespace may have the name of a kind.
         for (text, target) in [
             ("jobs/deployment/api", "jobs/deployment/api"),
             ("jobs/Pod/api-0", "jobs/pod/api-0"),

@@ -6,13 +6,13 @@ use crate::limit::{LimitSet, Limits};
 use crate::run::{Owner, Presence, Run};
 
 impl Target {
-    /// Returns the limits that match a workflow on the target. A workflow or a target that is not known matches, so
-    /// that fewer run.
+    /// Returns the limits that match a workflow on the target. An unknown workflow or target matches every limit, which
+    /// allows fewer runs.
     #[must_use]
     pub fn limits_matching(&self, workflow_id: Option<&str>, limits: &Limits) -> LimitSet {
         let matches = |wanted: Option<&str>, is: Option<&str>| wanted.is_none() || is.is_none() || wanted == is;
         let (kind, namespace) = match &self.name {
-            // A cluster-scoped object has the namespace "", which no limit can select.
+            // A cluster-scoped object has the namespace "", which no limit can name.
             Some(name) => (Some(name.kind()), Some(name.namespace().unwrap_or_default())),
             None => (None, None),
         };
@@ -23,7 +23,7 @@ impl Target {
         })
     }
 
-    /// Returns the limits that match an execution. The analysis of a triage matches none.
+    /// Returns the limits that match an execution. An analysis for a triage matches none.
     #[must_use]
     pub fn limits_of(&self, execution: &Execution, limits: &Limits) -> LimitSet {
         if execution.analyses() {
@@ -32,15 +32,15 @@ impl Target {
         self.limits_matching(Some(&execution.workflow_id), limits)
     }
 
-    /// Returns whether an execution has a place, or the schedule that made it.
+    /// Returns whether an execution, or the schedule that created it, has a place.
     #[must_use]
     pub fn has_place(&self, execution: &Execution) -> bool {
         let schedule = execution.child.as_ref().filter(|child| !child.analyses).map(|child| &child.schedule);
         self.places.are_given_to(&execution.id.uid) || schedule.is_some_and(|uid| self.places.are_given_to(uid))
     }
 
-    /// Returns the limits in which the target holds a place. They match what keeps it from being free (section 5.6), or
-    /// a pending run whose execution may still commit to it.
+    /// Returns the limits in which the target holds a place: those that match anything that keeps the target busy
+    /// (section 5.6), or a pending run whose execution may still commit to it.
     #[must_use]
     pub fn limits_in_use(&self, limits: &Limits) -> LimitSet {
         let running = self.executions.values().filter(|it| matches!(it.state, ExecutionState::Running { .. }));
@@ -65,7 +65,7 @@ impl Target {
         let Owner::Execution { id, presence, .. } = &run.owner else { return false };
         let owner = self.executions.get(&id.uid);
         if !run.is_unfinished() {
-            // The finished run of an execution that no watch delivers, and that waits for its next attempt.
+            // The run is finished, but its execution, which no watch delivers, waits for its next attempt.
             let read = self.memory.unwatched_owners.get(&id.uid).map(|read| &read.found);
             return owner.is_none() && !run.never_starts() && matches!(read, Some(OwnerRead::Waits { .. }));
         }
