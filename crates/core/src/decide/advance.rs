@@ -1,5 +1,5 @@
-//! Follows the executions that have their turn: releases and cancels their runs, ends them, and records when the target
-//! has drained.
+//! Follows the executions that have their turn: releases and cancels their runs, ends the executions, and records when
+//! the target has drained.
 
 mod attempts;
 mod end;
@@ -23,18 +23,18 @@ use crate::verdict::Fact;
 #[cfg(test)]
 pub(super) use end::{DRAIN, MAX_SKEW, SETTLE};
 
-/// The least time between two writes of progress, and before the first (section 9).
+/// The minimum time before the first progress write, and between two (section 9).
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(5);
-/// For how long the status does not mention a wait again that it has shown already: the reasons of pods flap.
+/// How long the status does not repeat a wait that it has already shown: the reasons of pods flap.
 const BETWEEN_WAITS: Duration = Duration::from_mins(1);
-/// How long after its time-out the operator cancels a run that Tekton has not ended (section 5.8).
+/// How long after the timeout of a run the operator cancels it, if Tekton has not ended it (section 5.8).
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
-/// Moves one execution on.
+/// Takes the next step of one execution.
 pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Decision) {
     let (target, now) = (view.target, view.now);
     let ExecutionState::Running { run, started_at } = &execution.state else {
-        // Where another program wrote the phase, the run may still be at work.
+        // If another program wrote the phase, the run may still be active.
         let goes_on = || target.runs.values().any(|run| run.is_unfinished() && run.is_owned_by(&execution.id));
         let is_over = || target.residue_of(&execution.id).next().is_none() && !goes_on();
         if execution.draining_shown && execution.is_terminal() && is_over() {
@@ -47,7 +47,7 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
     let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
-        // The view names the run that carries the uid of the execution, if one exists. Our CRD allows no such status.
+        // If a run carries the uid of the execution, the view names that run. Our CRD allows no status without one.
         let message = "phase Running without a pipelineRunRef, and no run of it is there: something other than the \
                        operator wrote this status, or another CRD dropped a part of it";
         let facts = vec![Fact::NoRunOf(execution.id.clone())];
@@ -89,7 +89,7 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
 }
 
-/// A Running execution, with what its next step depends on.
+/// A Running execution, with everything that its next step depends on.
 #[derive(Clone, Copy)]
 struct Running<'a> {
     view: View<'a>,
@@ -97,10 +97,10 @@ struct Running<'a> {
     started_at: Option<Time>,
 }
 
-/// What a run waits for of which nothing has started.
+/// The wait of a run of which nothing has started.
 struct Starting {
     awaiting: Awaiting,
-    /// From when on the status shows it.
+    /// When the status may show the wait.
     due: Time,
 }
 
@@ -122,7 +122,8 @@ impl<'a> Running<'a> {
         } else if run.is_pending()
             && self.execution.directive(Directive::Cancellation, self.view.target.guard) == Some(DirectiveState::Open)
         {
-            // The watch soon shows whether it is cancelled, and until then nothing of it has begun.
+            // The watch soon shows whether the execution is cancelled. Until then the run stays pending, so nothing of
+            // it runs.
         } else if run.is_pending() {
             self.release(run, decision);
         } else if let Some((deadline, why)) = self.deadline(run) {
@@ -134,8 +135,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Step (d). A release that is refused until the start deadline is given up: the run is deleted in the version in
-    /// which it is pending, so that it never starts. Then the execution ends.
+    /// Releases the run (step d). If the release is refused until the start deadline, the run is deleted, with its
+    /// pending version as the precondition, so that it never starts. Then the execution ends.
     fn release(self, run: &'a Run, decision: &mut Decision) {
         let View { target, policy, now, .. } = self.view;
         let trouble = target.memory.trouble.as_ref().filter(|trouble| trouble.has_deadline());
@@ -150,7 +151,7 @@ impl<'a> Running<'a> {
         decision.actions.push(run.change(RunChange::Released));
     }
 
-    /// Returns what the status shows that the execution waits for while its run is not done.
+    /// Returns what the execution waits for while its run is not done, as the status should show it.
     fn awaits(self, run: &'a Run, decision: &mut Decision) -> Option<AwaitingShown> {
         let before = self.execution.run_shown.awaits.as_deref();
         let ends_by = self.should_end(run);
@@ -158,7 +159,7 @@ impl<'a> Running<'a> {
             return Some(cancelling.shown(before));
         }
         let says = |reason: &str| before.filter(|before| &*before.reason == reason).cloned();
-        // A process that has just started does not know when a person asked for the cancel; the status does.
+        // After a restart this process does not know when a person asked for the cancellation, but the status shows it.
         let goes_on = run.stop.as_ref().is_some_and(|stop| !stop.runs_finally);
         if let Some(said) = says(Awaiting::CANCELLING).filter(|_| goes_on) {
             return Some(said);
@@ -176,8 +177,8 @@ impl<'a> Running<'a> {
         Some(starting.awaiting.shown(before))
     }
 
-    /// Returns what a run waits for of which nothing has started, and from when on the status shows it. Most runs start
-    /// within seconds, so not at once; and the reasons of pods flap, so not again within a minute.
+    /// Returns the wait of a run of which nothing has started, and when the status may show it. Most runs start within
+    /// seconds, so a wait is not shown at once. The reasons of pods flap, so a wait is not repeated within a minute.
     fn starting(self, run: &'a Run) -> Option<Starting> {
         let (released_at, (until, _)) = (run.released_at?, self.deadline(run)?);
         let wait = run.memory.seen.waits.or_else(|| run.doing.is_empty().then_some(Wait::Controller))?;
@@ -190,11 +191,11 @@ impl<'a> Running<'a> {
         Some(Starting { awaiting, due })
     }
 
-    /// Writes how far the run is and what it waits for, if the status does not show it. A run that ends soon costs no
-    /// such write. The proof that a step ran is written as well, because it would be lost with this process.
+    /// Writes the progress of the run and its wait, if the status does not show them. A run that ends soon causes no
+    /// such write. The proof that a step ran is written, too: otherwise it would be lost with this process.
     fn show_progress(self, run: &'a Run, awaits: Option<AwaitingShown>, decision: &mut Decision) {
         let before = &self.execution.run_shown;
-        // A recorded proof stays, even one of an earlier attempt.
+        // A recorded proof is kept, even a proof of an earlier attempt.
         let seen = || self.proof(run).cloned().map(|proof| Box::new(self.of_attempt(proof)));
         let proof = before.proof.clone().or_else(seen);
         let tasks = run.tasks(run.memory.seen.completed_tasks).or(before.tasks);
@@ -203,7 +204,7 @@ impl<'a> Running<'a> {
         self.show(run, &run.doing, RunShown { proof, tasks, awaits: awaits.map(Box::new) }, wait, decision);
     }
 
-    /// Writes what the status does not show of the run, unless it was written a moment ago.
+    /// Writes what the status does not yet show of the run, unless the last such write was a moment ago.
     fn show(self, run: &Run, doing: &str, shown: RunShown, wait: Option<Wait>, decision: &mut Decision) {
         let is_new = !run.is_pending() && shown != self.execution.run_shown;
         let Some(started_at) = self.started_at.filter(|_| is_new) else { return };
@@ -216,13 +217,13 @@ impl<'a> Running<'a> {
         decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, wait, started_at }));
     }
 
-    /// Returns the proof that a step of this run ran: the recorded one, or one that was seen since.
+    /// Returns the proof that a step of this run ran: the recorded one, or else the one that this process has seen.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
         self.shown_proof().or(run.memory.seen.proof.as_ref())
     }
 
-    /// The operator's own deadlines to start and to finish, because Tekton's can fail (section 5.8). They count from
-    /// the release, however long ago the commit was.
+    /// Returns the operator's own deadline for the run to start or finish, because Tekton's can fail (section 5.8). It
+    /// counts from the release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let (released_at, finish) = (run.released_at?, self.should_end(run)?);
         if run.memory.seen.has_started_anything || self.proof(run).is_some() {
@@ -232,28 +233,28 @@ impl<'a> Running<'a> {
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 
-    /// Returns when the run should have ended by itself. It is cancelled then.
+    /// Returns when the run should have ended by itself; the operator cancels it then.
     fn should_end(self, run: &Run) -> Option<Time> {
         Some(after(run.released_at?, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end()))
     }
 
-    /// Returns the time-out by which Tekton ends the run. A default that was changed since does not apply to it, and
-    /// the time that a retry policy has left is recorded on the run alone.
+    /// Returns the timeout with which Tekton ends the run. A later change of the default does not apply to the run. The
+    /// time that a retry policy left is recorded only on the run.
     fn timeout(self, run: &Run) -> Duration {
         let (spec, made) = (self.execution.timeout, run.timeout);
         let own = if self.execution.retry.is_some() { made.or(spec) } else { spec.or(made) };
         own.unwrap_or(self.view.policy.default_timeout)
     }
 
-    /// Returns when the retry policy requires a run to be over: its time-out was fixed when it was created, which may
-    /// be long ago.
+    /// Returns when the retry policy requires a run to be over. The run's own timeout was fixed at its creation, which
+    /// may be long ago.
     fn last_end(self) -> Time {
         let ends_by = |retry: &Retry| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);
         self.execution.retry.as_deref().map_or(Time::MAX_UTC, ends_by)
     }
 }
 
-/// Asks for a cancel, once.
+/// Requests a cancellation, once.
 fn cancel(run: &Run, why: CancelReason) -> Option<Action> {
     (!run.cancelled).then(|| run.change(RunChange::Cancelled(why)))
 }

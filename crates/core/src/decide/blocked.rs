@@ -39,7 +39,7 @@ fn says_otherwise(blocks: &TargetBlocks, past: &Past<'_>, history: &History<'_>)
     }
 }
 
-/// Another write to the same status goes first. The record of a clearance updates this condition, too.
+/// Returns whether another write to the same status goes first. The record of a clearance also updates this condition.
 fn is_written(past: &Past<'_>, decision: &Decision) -> bool {
     decision.actions.iter().any(|action| match action {
         Action::Write(Write { execution, says: Says::Freed | Says::Cleared { .. }, .. }) => {

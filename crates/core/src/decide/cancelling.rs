@@ -1,7 +1,7 @@
-//! Repeats requests to stop a run that Tekton does not answer, and reports them.
+//! Repeats and reports requests to stop a run that Tekton does not act on.
 //!
-//! Tekton ignores a run while its controller is down, if `spec.managedBy` names another controller, and while the run
-//! is being deleted. The target stays locked meanwhile, because nobody knows what the run does.
+//! Tekton ignores a run while its controller is down, while the run is being deleted, or if `spec.managedBy` names
+//! another controller. The target stays locked meanwhile, because nobody knows what the run does.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::run::Run;
 
-/// How often Tekton is asked again: six writes an hour for each run, and Tekton learns of the request soon after it is
-/// back.
+/// How often the request is repeated. That is six writes an hour for each run, and Tekton learns of the request soon
+/// after it is back.
 pub(in crate::decide) const AGAIN: Duration = Duration::from_mins(10);
 
-/// Follows the request to stop a run, if there is one. Returns what the execution of the run waits for, once Tekton has
-/// had the time to answer. `ends_by` is when the run should have ended by itself, if that is known.
+/// Follows the request to stop a run, if there is one. Returns what the execution waits for, once Tekton has had time
+/// to act. `ends_by` is when the run should have ended by itself, if that is known.
 pub(super) fn see_to(
     run: &Run,
     execution: &ExecutionId,
@@ -37,7 +37,7 @@ pub(super) fn see_to(
         decision.actions.push(Action::Tell(Announce::CancelUnanswered { execution, unanswered }));
     }
     if !run.deleting {
-        // At the start of a term nobody knows whether Tekton was up when the last leader asked.
+        // At the start of a term it is unknown whether Tekton was up when the last leader asked.
         let due = stop.asked_at.map_or(now, |asked_at| after(asked_at, AGAIN));
         if due <= now {
             decision.actions.push(run.change(RunChange::AskedAgain(stop.asked.max(1).saturating_add(1))));

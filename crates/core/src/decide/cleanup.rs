@@ -1,5 +1,5 @@
-//! Deletes runs that no execution uses: pending runs that cannot be committed to any more, runs of deleted executions,
-//! and expired runs. Also reports a target that does not drain.
+//! Deletes runs that no execution uses: pending runs that no execution can commit to any more, runs of deleted
+//! executions, and expired runs. Also reports a target that does not drain.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::run::{CancelReason, Owner, Presence, Progress, Run, Stays};
 use crate::target::Target;
 use crate::verdict::Fact;
 
-/// How long the run of a schedule's child stays after its end, even if the child is gone, so that its logs can be
+/// How long the run of a schedule's child is kept after its end, even if the child is gone, so that its logs can be
 /// collected (section 12.7).
 const AFTER_ITS_CHILD: Duration = Duration::from_mins(1);
 
-/// Asks for the deletions and cancels that the target's runs need.
+/// Requests the deletions and cancellations of the target's runs.
 pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     let newest_unfinished = target.runs.values().filter(|run| run.is_unfinished()).map(|run| run.number).max();
     for run in target.runs.values() {
         let Owner::Execution { id, presence, .. } = &run.owner else {
-            continue; // nobody's: never touched
+            continue; // a run without an owner is never touched
         };
         let unproven = match (target.owner_of(run), presence) {
             (Some(owner), _) => {
@@ -46,7 +46,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
                     let cancelled = RunChange::Cancelled(CancelReason::OwnerDeleted);
                     decision.actions.push(run.change_if(owner_gone(unproven), cancelled));
                 }
-                // No status can show it; an event, a gauge and the messages to rivals do.
+                // No status can show this; an event, a gauge and the messages to rivals do.
                 cancelling::see_to(run, id, None, now, decision);
             }
             Progress::Released => {}
@@ -56,24 +56,24 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
     warn_of_slow_drain(target, policy, now, decision);
 }
 
-/// Requests a deletion once. A run that is being deleted goes when its last finalizer is removed.
+/// Requests a deletion once. A run that is being deleted disappears when its last finalizer is removed.
 fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Option<Action> {
     let mut facts = owner_gone(gone);
     if why == Unneeded::Expired {
-        // The watches of tasks and pods may be behind, and for tasks that outlive their run no time of draining is
-        // known.
+        // The watches of tasks and pods may be behind. For tasks that outlive their run, it is unknown how long they
+        // drain.
         facts.push(Fact::NothingLeft(run.id.clone()));
     }
     (!run.deleting).then(|| run.change_if(facts, run.deleted(why)))
 }
 
-/// An unknown owner is read live, unless it is proven already that it is gone.
+/// Requires a live read of an unknown owner, unless the owner is already proven to be gone.
 fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
     unproven.map(Fact::OwnerGone).into_iter().collect()
 }
 
-/// A pending run is needed by the owner that committed to it, or may still commit to it. That it cannot is a lasting
-/// fact, also for an operator with a newer view: no execution loses a run that it needs.
+/// Returns why a pending run is not needed, if no owner has committed to it or may still do so. If an owner cannot
+/// commit to a run in this view, it cannot in a newer one either, so no execution loses a run that it needs.
 fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
     if !run.is_pending() || owner.is_running(&run.id) || may_be_next(target, owner, run) {
         None
@@ -84,15 +84,15 @@ fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
     }
 }
 
-/// A Running execution that may be tried again needs every pending run above its last number. Numbers only grow, so it
-/// may still commit to each of them. Its own view may be newer than this one.
+/// Returns whether a Running execution may still commit to a pending run for its next attempt. That is possible for
+/// every run above its last number, because numbers only grow. The operator that commits may have a newer view.
 fn may_be_next(target: &Target, owner: &Execution, run: &Run) -> bool {
     let is_running = matches!(owner.state, ExecutionState::Running { .. }) && !owner.deleting;
     is_running && owner.retry.is_some() && target.last_number_of(owner).is_none_or(|last| run.number > last)
 }
 
-/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished
-/// (section 5.3).
+/// Deletes a finished run when it is older than the retention and drained, and no newer run is unfinished (section
+/// 5.3).
 fn expire(
     target: &Target,
     policy: &Policy,
@@ -104,10 +104,10 @@ fn expire(
 ) {
     let Progress::Done(outcome) = &run.progress else { return };
     if run.deleting {
-        return; // asked for once, it goes when it is let go
+        return; // already requested; the run disappears when its finalizers are removed
     }
     if newest_unfinished.is_some_and(|newest| newest > run.number) || !target.residue.is_empty() {
-        return; // what ends that marks the target
+        return; // the end of that run or of the remains triggers a decision
     }
     let is_left = run.stays == Stays::WithItsExecution && target.owner_of(run).is_none();
     let stays = if is_left { policy.retention.min(AFTER_ITS_CHILD) } else { policy.retention };
@@ -119,7 +119,7 @@ fn expire(
     }
 }
 
-/// Reports once that a target drains for too long. This never frees the target (section 5.6).
+/// Reports once that a target has been draining for too long. The target stays locked (section 5.6).
 fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     if target.drain_warned || !target.is_draining() {
         return;
@@ -135,7 +135,7 @@ fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mu
         Progress::Done(outcome) => outcome.completed_at,
         _ => None,
     });
-    // The end of a deleted run is not known any more. Its remains had started by then.
+    // If a run is deleted, its end is unknown. Its remains had started by then.
     let since = ended.max().unwrap_or(residue.created).max(residue.created);
     let deadline = after(since, policy.drain_deadline);
     if deadline <= now {

@@ -24,14 +24,15 @@ use crate::verdict::Fact;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Judges all executions that ask for a turn: the oldest goes first, then the smaller uid.
+/// Judges all executions that ask for a turn, oldest first, then by uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     let mut failures = Failures::new(view);
     let running = view.target.running();
     let mut judged: Vec<(Contender<'_>, Verdict)> = Vec::new();
     for contender in contenders(view, &running) {
         match contender.run {
-            // Another program released it: a run that is at work, or was, is committed to, so that the record shows it.
+            // Another program released the run: the execution commits to a run that is or was active, so that the
+            // status shows it.
             Some(run) if !run.is_pending() => {
                 decision.actions.push(commit(view, contender.execution, run, Left::OfOthers));
             }
@@ -44,8 +45,8 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             }
         }
     }
-    // Executions that fail without taking a turn fail first. The rivals below are judged with those failures counted,
-    // also at the look.
+    // Executions that fail without taking a turn fail first. The other executions are judged with those failures
+    // counted, also at the look.
     judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } => {
             failures.add(contender.execution, *reason, message, None, *counts);
@@ -58,7 +59,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         Action::Create { execution, .. } => Some(execution.clone()),
         _ => None,
     });
-    // The execution that has the turn; no other gets one in this decision.
+    // The execution that has the turn; no other execution gets a turn in this decision.
     let mut first = failing.clone().or(creating);
     for (contender, verdict) in judged {
         let execution = contender.execution;
@@ -106,7 +107,7 @@ fn contenders<'a>(view: View<'a>, running: &'a [&'a Execution]) -> impl Iterator
     })
 }
 
-/// Asks the rules, and keeps in the decision what each rule found.
+/// Applies the rules, and records in the decision what each rule found.
 fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
     let judgement = rules::judge_with_limits(contender);
     if let Verdict::Wait(Waiting::Limit(_)) = judgement.verdict {
@@ -122,12 +123,12 @@ fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
     verdict
 }
 
-/// Returns the refusal of its create, unless a run of this execution exists after all.
+/// Returns the refused create of an execution's run, unless a run of the execution exists after all.
 fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
     contender.execution.recall().refusal.as_ref().filter(|_| contender.run.is_none())
 }
 
-/// Step (a), unless the first try was too long ago (section 5.8).
+/// Creates a run (step a), unless the first try was too long ago (section 5.8).
 fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: &mut Decision) {
     let (execution, number) = (contender.execution, contender.target.next_number());
     if let Some(deadline) = create_deadline(failures.view, execution) {
@@ -141,20 +142,20 @@ fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: 
     decision.uses_place |= contender.target.has_place(execution);
 }
 
-/// Returns when it is too late to create the run of an execution, if only time is in the way of the tries.
+/// Returns when it is too late to create the run of an execution, if the tries are subject to a deadline.
 pub(super) fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
     let first_try = execution.recall().first_try?;
     let has_deadline = view.target.memory.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
     has_deadline.then(|| after(first_try, view.policy.start_deadline))
 }
 
-/// Returns whether the operator tries to create its run, and Tekton's kinds are missing.
+/// Returns whether the operator tries to create the execution's run, but Tekton's kinds are missing.
 pub(super) fn misses_tekton(execution: &Execution, trouble: &Trouble) -> bool {
     execution.recall().first_try.is_some() && trouble.kind == TroubleKind::TektonUnavailable
 }
 
-/// Fails executions that have waited for Tekton's kinds until the start deadline. Without the kinds the target cannot
-/// be seen.
+/// Fails executions that have waited for Tekton's kinds until the start deadline. Without these kinds the operator
+/// cannot see the target.
 pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     let Some(trouble) = &view.target.memory.trouble else { return };
     let mut failures = Failures::new(view);
@@ -170,8 +171,8 @@ pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     failures.write(decision);
 }
 
-/// Returns whether a run of it is still to be withdrawn. One that a finalizer holds never starts, and is not waited
-/// for.
+/// Returns whether a run of the execution must still be withdrawn. A run that a finalizer holds never starts, so the
+/// operator does not wait for it.
 fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
     target.runs.values().any(|run| run.is_owned_by(&execution.id) && !run.never_starts())
 }
@@ -179,14 +180,14 @@ fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
 /// Which runs must be gone before an execution commits to its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Runs of other executions (first attempt). Nothing that came before its first run can be its own, and a run that
-    /// another program released is not delayed.
+    /// Runs of other executions (first attempt). Nothing that existed before the execution's first run can be its own,
+    /// and the commit to a run that another program released is not delayed.
     OfOthers,
-    /// All runs, its own earlier ones included (later attempts).
+    /// All runs, including earlier ones of the same execution (later attempts).
     OfAll,
 }
 
-/// Step (c).
+/// Commits an execution to its run (step c).
 pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Left) -> Action {
     let target = view.target;
     let mut gone: Vec<ExecutionId> = target
@@ -201,8 +202,8 @@ pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Lef
     gone.sort_by(|a, b| a.uid.cmp(&b.uid));
     gone.dedup();
     let mut facts: Vec<Fact> = gone.into_iter().map(Fact::OwnerGone).collect();
-    // The look proves that the view of runs is complete, but says nothing about the watches of tasks and pods. Before
-    // the first run of a chain nothing can be left.
+    // The look proves that the view of runs is complete, but not that the watches of tasks and pods are. Before the
+    // first run of a chain, nothing can be left.
     match left {
         Left::OfOthers if run.number == 1 => {}
         Left::OfOthers => facts.push(Fact::Drained(execution.id.clone())),
@@ -213,14 +214,14 @@ pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Lef
     execution.says_if(facts, Says::Running { run, number, consecutive_failures })
 }
 
-/// The first half of a withdrawal. It gives up all runs of the execution, so it does not matter which of several is its
-/// own.
+/// Gives up all runs of an execution (the first half of a withdrawal), so it does not matter which of several runs is
+/// its own.
 fn give_up(target: &Target, execution: &Execution) -> Action {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
     execution.says(Says::GaveUp { number: own.map(|run| run.number).max().unwrap_or_default() })
 }
 
-/// Executions that fail without having had their turn.
+/// Executions that fail without getting a turn.
 struct Failures<'a> {
     view: View<'a>,
     all: Vec<Failing<'a>>,
@@ -237,7 +238,7 @@ struct Failing<'a> {
 }
 
 impl Failing<'_> {
-    /// Returns the place that it will have in the order of the history.
+    /// Returns the position that the failure will have in the history.
     fn turn_order(&self) -> (bool, Option<RunNumber>, &Uid) {
         (self.number.is_none(), self.number, &self.execution.id.uid)
     }
@@ -256,11 +257,11 @@ impl<'a> Failures<'a> {
         number: Option<RunNumber>,
         counts: bool,
     ) {
-        // A cancelled execution counts as cancelled: the rule of cancellation comes before that of startBefore.
+        // An execution that was cancelled and is too late counts as cancelled: the rule of cancellation comes first.
         let cancelled = !counts && execution.cancelled(self.view.target.guard).is_some();
-        // A schedule counts the failures of its children itself.
+        // A child's failure counts only for its schedule.
         let counts = counts && execution.child.is_none();
-        // An execution with a number was to have a run.
+        // An execution with a run number was about to get a run.
         let stage = if number.is_some() { Stage::Creating } else { Stage::Asking };
         self.all.push(Failing { execution, reason, message: message.into(), number, stage, counts, cancelled });
     }
@@ -277,13 +278,13 @@ impl<'a> Failures<'a> {
         counting.min_by_key(|failing| failing.turn_order()).map(|failing| &failing.execution.id)
     }
 
-    /// Adds the terminal writes. Failures that count are written one after the other, each on a history that contains
-    /// the one before: a number that builds on a failed write would count a failure that never was. They are written in
-    /// the order of the history.
+    /// Adds the terminal writes. Failures that count are written one after the other, in the order of the history, and
+    /// each on a history that contains the previous one. Otherwise, if a write failed, the next status would count a
+    /// failure that was never recorded.
     fn write(mut self, decision: &mut Decision) {
         self.all.sort_by(|a, b| a.turn_order().cmp(&b.turn_order()));
         let View { target, now, .. } = self.view;
-        // Rounded as a status keeps it: every reader then computes the same from it, and nothing runs early.
+        // The time is rounded as in a status, so that every reader computes the same from it, and nothing runs early.
         let now = round_up(now);
         let mut written = decision.actions.iter().find_map(|action| match action {
             Action::Write(Write { execution, says: Says::Ended { .. }, .. }) => Some(execution.clone()),

@@ -1,5 +1,5 @@
-//! Removes terminal executions when their `ttlSecondsAfterFinished` is over (section 3.1) and no later decision depends
-//! on them (section 7).
+//! Removes terminal executions whose `ttlSecondsAfterFinished` is over (section 3.1) and on which no later decision
+//! depends (section 7).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -15,30 +15,31 @@ use crate::run::Owner;
 use crate::schedule::Retention;
 use crate::target::Target;
 
-/// How many are removed at once. The work on a target is serial, so executions that ask for a turn wait meanwhile.
+/// How many executions are removed at once. The operator serializes the work on a target, so executions that ask for a
+/// turn wait meanwhile.
 const AT_ONCE: usize = 64;
 
 /// Requests the removals, oldest first, if there is nothing else to do.
 pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     if !decision.actions.is_empty() {
-        return; // when that is done, the target is looked at again
+        return; // after these actions, the operator decides on the target again
     }
     let ends_by_time = |it: &Execution| time_to_live(view, it).is_some();
     if !view.target.executions.values().any(ends_by_time) {
-        return; // as on most targets
+        return; // most targets have none to remove
     }
     let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
     let keeps = Keeps::of(view);
     let newest = newest_successes(all);
-    // Whether a failure is kept that a later success or clearance outweighs: then that one is kept, too.
+    // Whether an older failure is kept. A success or clearance that outweighs it is then kept, too.
     let mut failure_stays = false;
-    // The latest time of the failures that stay since the last success.
+    // The latest time of the failures that are kept since the last success.
     let mut latest_time: Option<Time> = None;
     for (at, past) in all.iter().enumerate() {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
         let failed_at = past.ended_at.unwrap_or(Time::MAX_UTC);
-        // Where times contradict the order: a quiet time before this failure keeps an older failure with a later time
-        // from counting.
+        // Times can contradict the order. A quiet time before this failure then prevents an older failure with a later
+        // time from counting.
         let ends_row = past.backs_off() && latest_time.is_some_and(|latest| latest > failed_at);
         let is_needed = failure_stays && mends || ends_row || keeps.past(past) || places_next(all, at, in_order_from);
         let free = !is_needed && keeps.is_free(past.execution);
@@ -60,15 +61,15 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     }
 }
 
-/// Returns whether the execution after this one would move without it. An execution without a number is ordered after
-/// the last run that had ended by then. Where times contradict the numbers, a later end may come before that run. Runs
-/// are ordered by their numbers alone.
+/// Returns whether the next execution would change its position without this one. An execution without a number is
+/// ordered after the last run that had ended by then. If times contradict the numbers, an execution with a later end
+/// may precede that run. Runs are ordered by their numbers alone.
 fn places_next(all: &[Past<'_>], at: usize, in_order_from: usize) -> bool {
     let next = all.get(at + 1).filter(|_| at + 1 < in_order_from);
     next.is_some_and(|next| next.execution.run_sequence.is_none())
 }
 
-/// Removes an execution whose time to live is over, and returns whether it does.
+/// Removes an execution if its time to live is over, and returns whether it is removed.
 fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decision: &mut Decision) -> bool {
     let Some((ended_at, ttl)) = execution.ended_at().zip(time_to_live(view, execution)) else { return false };
     let expires = after(ended_at, ttl).max(not_before.unwrap_or(ended_at));
@@ -77,16 +78,16 @@ fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decis
         return false;
     }
     if decision.actions.len() >= AT_ONCE {
-        return false; // when the others are gone, the target is looked at again
+        return false; // after the other removals, the operator decides on the target again
     }
     decision.actions.push(Action::Remove { execution: execution.id.clone(), version: execution.version.clone() });
     true
 }
 
-/// Returns how long it stays after its end; None if it is never removed.
+/// Returns how long an execution is kept after its end; `None` if it is never removed.
 fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     match execution.child.as_ref().map(|child| child.keep) {
-        // Its schedule may exist, and need it.
+        // The schedule may exist, and need the child.
         Some(_) if view.target.blind_to_schedules => None,
         Some(Retention::Needed) => None,
         Some(Retention::Expendable) => Some(Duration::ZERO),
@@ -94,8 +95,8 @@ fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     }
 }
 
-/// The successes that a cooldown may depend on: the latest of each workflow, and the latest that no schedule made,
-/// because rule 5 does not hold between schedules.
+/// Returns the successes that a cooldown may depend on: the latest of each workflow, and the latest without a schedule,
+/// because rule 5 does not apply between schedules.
 fn newest_successes<'a>(all: &[Past<'a>]) -> BTreeSet<&'a Uid> {
     let successes = || all.iter().filter(|past| past.end == End::Completed);
     let of_all = successes().map(|past| (true, past));
@@ -110,21 +111,21 @@ fn newest_successes<'a>(all: &[Past<'a>]) -> BTreeSet<&'a Uid> {
     newest.into_values().map(|past| &past.execution.id.uid).collect()
 }
 
-/// Returns until when a success keeps its workflow from running again.
+/// Returns when the cooldown of a success ends.
 fn cools_until(view: View<'_>, past: &Past<'_>, newest: &BTreeSet<&Uid>) -> Option<Time> {
     let cools = past.end == End::Completed && newest.contains(&past.execution.id.uid);
     cools.then_some(after(past.ended_at?, view.policy.cooldown_period))
 }
 
-/// Executions that are kept whatever their time to live.
+/// Executions that are kept regardless of their time to live.
 struct Keeps<'a> {
     /// The newest of all, the newest that was not skipped, the newest that backoff depends on, the newest that ran, and
-    /// the one with the highest number, because the next run has one more.
+    /// the one with the highest run number, from which the next number is derived.
     newest: [Option<&'a Uid>; 5],
-    /// Executions that still count for backoff or block the target, and failures whose status says that they are
-    /// recovered: the policy of deletions protects these. Gathered once, because a history may be long.
+    /// Executions that still count for backoff or block the target, and failures whose status shows them as recovered:
+    /// the admission policy for deletions protects these. Computed once, because a history may be long.
     needed: BTreeSet<&'a Uid>,
-    /// Until when shared failures stay of which none counts: their number makes the next wait longer.
+    /// Until when shared failures are kept if none of them counts: their number makes the next wait longer.
     quiet_at: Option<Time>,
     /// Executions with an unfinished run.
     at_work: BTreeSet<&'a Uid>,
@@ -153,20 +154,20 @@ impl<'a> Keeps<'a> {
         Self { newest, needed, quiet_at, at_work: at_work(target) }
     }
 
-    /// Returns whether later decisions depend on it, because it counts or blocks.
+    /// Returns whether later decisions depend on the execution, because it counts or blocks.
     fn past(&self, past: &Past<'_>) -> bool {
-        // No clearance is ever recorded for a success.
+        // The effect of a clearance on a success is never recorded.
         let clearance = past.execution.clearance.as_ref().filter(|_| past.end != End::Completed);
         let unrecorded = clearance.is_some_and(|clearance| clearance.recorded == Recorded::Not);
         unrecorded || self.needed.contains(&past.execution.id.uid)
     }
 
-    /// Returns until when it is kept, because it makes the next wait longer.
+    /// Returns until when the execution is kept because it makes the next wait longer.
     fn waited_for(&self, past: &Past<'_>) -> Option<Time> {
         self.quiet_at.filter(|_| past.backs_off())
     }
 
-    /// Returns whether no run of it is left, and it is none of the newest.
+    /// Returns whether no unfinished run of the execution is left, and it is none of the newest executions.
     fn is_free(&self, execution: &Execution) -> bool {
         let uid = &execution.id.uid;
         let is_needed = self.at_work.contains(uid) || self.newest.contains(&Some(uid));

@@ -1,4 +1,4 @@
-//! Records in statuses that no policy guarded a clearance or a cancellation, and when it counts all the same ([ADR
+//! Records in statuses that no policy guarded a clearance or a cancellation, and when it counts after all ([ADR
 //! 13](../../../../docs/adr/0013-unguarded-clearances.md), section 17).
 
 use super::View;
@@ -9,8 +9,8 @@ use crate::name::ExecutionId;
 use crate::run::{CancelReason, Run};
 use crate::target::Target;
 
-/// Requests the writes for statuses that are out of date. Another write to the same status goes first: it may record
-/// the same.
+/// Requests the writes for statuses that are out of date. Another write to the same status goes first, because it may
+/// record the same fact.
 pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     let target = view.target;
     for execution in target.executions.values().filter(|it| !it.elsewhere) {
@@ -23,7 +23,8 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     }
 }
 
-/// Returns whether its run is being cancelled because a person asked for it: then the cancellation has counted.
+/// Returns whether the run is being cancelled because a person requested it, so that the cancellation has already
+/// counted.
 fn is_being_cancelled(target: &Target, execution: &Execution) -> bool {
     let is_asked = |run: &&Run| run.cancel_reason == Some(CancelReason::Requested);
     target.runs.values().filter(is_asked).any(|run| run.is_owned_by(&execution.id))

@@ -1,5 +1,5 @@
-//! Computes what a failure has in common with others. Every end of an execution is made here, so that none is written
-//! without its fingerprint.
+//! Computes what a failure has in common with others. Every end of an execution is created here, so that no failure is
+//! written without its fingerprint.
 
 use super::View;
 use crate::Time;
@@ -20,11 +20,11 @@ impl View<'_> {
         execution.says_if(facts, Says::Ended { ending, draining })
     }
 
-    /// Adds to a failure its fingerprint, and whether it counts although others fail alike.
+    /// Adds to a failure its fingerprint, and whether it is shared with other targets and therefore does not count.
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
         let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);
-        // A child's failure never counts for its target, and always for its schedule (section 13.5).
+        // A child's failure never counts for its target, but always for its schedule (section 13.5).
         let shared_outage = execution.child.is_none() && failure.may_be_shared() && is_open(&fingerprint);
         let counts = failure.charge.next_allowed_execution.is_some();
         let charge =
@@ -32,7 +32,7 @@ impl View<'_> {
         Failure { fingerprint: Some(fingerprint), shared_outage, charge, ..failure }
     }
 
-    /// Returns what a failure does to the counter of the target.
+    /// Returns the effect of a failure on the failure count of the target.
     pub(super) fn charge(self, at: Time, weight: Weight) -> Charge {
         self.history.charge(self.policy, self.target.label(), at, weight)
     }

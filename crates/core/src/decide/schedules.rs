@@ -1,5 +1,4 @@
-//! Decides on the schedules of a target: which of them makes a child now, and what their statuses contain (section
-//! 12.6).
+//! Decides on the schedules of a target: which one creates a child now, and what their statuses contain (section 12.6).
 
 mod child;
 mod circuit;
@@ -23,55 +22,55 @@ use crate::schedule::{ChildState, HeldBy, PlannedBy, Schedule, ScheduleStatus};
 pub use rows::ROWS;
 use status::hold;
 
-/// Without a starting deadline, a child may begin within this time after its creation. A child that a backup restores
-/// without its status does not run.
+/// How long after its creation a child may start, if its schedule sets no deadline. A child that a backup restores
+/// later, without its status, does not run.
 const START_WITHIN: Duration = Duration::from_hours(1);
 
-/// A schedule that is decided on.
+/// A schedule to decide on.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     /// The schedule.
     schedule: &'a Schedule,
-    /// The view that decides.
+    /// The view on which the decision is made.
     view: View<'a>,
-    /// The executions that are Running on its target.
+    /// The executions that are Running on the target.
     running: &'a [&'a Execution],
-    /// Its next run. None where there is none.
+    /// The next run of the schedule, if there is one.
     next: Option<NextRun>,
 }
 
 /// What a row finds for a schedule.
 pub enum Row {
-    /// Nothing: the next row is asked. With what was compared.
+    /// The row does not match, and the next row is applied; with what was compared.
     Passes(Cow<'static, str>),
-    /// It decides.
+    /// The row decides.
     Decides(Step),
 }
 
 /// What is done for a schedule.
 pub struct Step {
-    /// What it is and why, for people.
+    /// The step and its reason, for people.
     because: Cow<'static, str>,
     /// The wanted status.
     wanted: Box<ScheduleStatus>,
     /// The name of an execution of the schedule that a live read must find gone before the write.
     gone: Option<Box<str>>,
-    /// What holds it.
+    /// What holds the schedule, if anything does.
     held: Option<HeldBy>,
-    /// What it is to the open circuits.
+    /// The role of the schedule for the open circuit that holds it.
     probe: Probe,
-    /// When time alone changes the answer.
+    /// When time alone changes the decision.
     wake: Option<Time>,
 }
 
-/// The name of the last row, for a schedule that no row decides.
+/// The name of the last row, for a schedule on which no other row decides.
 pub const OTHERWISE: &str = "10 otherwise";
 
-/// Decides on the schedules of a target. At most one of them makes a child: the earliest slot first, then the smaller
-/// uid.
+/// Decides on the schedules of a target. At most one of them creates a child: the one with the earliest slot, then with
+/// the smaller uid.
 pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     if view.target.blind_to_schedules || view.target.schedules.is_empty() {
-        return; // most targets have none
+        return; // most targets have no schedule
     }
     let running = view.target.running();
     let mut due = Vec::new();
@@ -104,7 +103,7 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     }
 }
 
-/// Asks the rows in order. None where a child is due and nothing holds it.
+/// Applies the rows in order. `None` if a child is due and nothing holds the schedule.
 fn judge(case: Case<'_>) -> (Asked, Option<Step>) {
     let mut asked = Vec::with_capacity(ROWS.len());
     for (name, row) in ROWS {
@@ -122,7 +121,7 @@ fn judge(case: Case<'_>) -> (Asked, Option<Step>) {
 type Asked = Vec<(&'static str, Cow<'static, str>)>;
 
 impl Case<'_> {
-    /// Returns the slot that it is decided for; now if there is none.
+    /// Returns the slot on which the decision is made; the current time if there is none.
     fn slot(self) -> Time {
         self.next.map_or(self.view.now, |next| next.planned.at)
     }
@@ -130,7 +129,7 @@ impl Case<'_> {
     /// Adds a step to the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
         let Self { schedule, next, .. } = self;
-        // A write makes the target be decided on again.
+        // A write triggers another decision on the target.
         let later = self.recorded_later().filter(|_| *step.wanted == schedule.status);
         for wake in step.wake.into_iter().chain(later) {
             decision.wake_at(wake);
@@ -153,7 +152,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns when the outcome of a child is recorded whose slot lies too far ahead, because a clock was wrong.
+    /// Returns when the outcome can be recorded of a child whose slot lies too far ahead, because a clock was wrong.
     fn recorded_later(self) -> Option<Time> {
         let schedule = self.schedule;
         let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));
@@ -162,7 +161,7 @@ impl Case<'_> {
         ahead.filter(|_| decides).map(|child| child.slot - MAX_AHEAD)
     }
 
-    /// Requests the child of the slot that is due.
+    /// Requests the child for the slot that is due.
     fn create(self, mut asked: Asked, decision: &mut Decision) {
         let Self { schedule, view, next, .. } = self;
         let slot = self.slot();
@@ -171,7 +170,7 @@ impl Case<'_> {
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
         decision.uses_place |= view.target.places.are_given_to(&schedule.id.uid);
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
-        // A run that makes up for a slot begins within the deadline of that slot.
+        // A run that makes up for a lost slot must start within the deadline of that slot.
         let again = next.filter(|next| next.planned.why == PlannedBy::Again);
         let counts_from = again.and(schedule.status.last_run.as_ref()).map_or(slot, |last| last.slot);
         let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(counts_from, deadline));
@@ -185,7 +184,7 @@ impl Case<'_> {
         });
     }
 
-    /// Reports that a hint does not count, when its generation is first written to the status.
+    /// Announces an ignored hint when the generation with the hint is first written to the status.
     fn tell_of_hint(self, wanted: &ScheduleStatus, decision: &mut Decision) {
         let Self { schedule, view, .. } = self;
         if wanted.observed_generation == schedule.status.observed_generation {

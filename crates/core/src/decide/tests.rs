@@ -1,4 +1,4 @@
-//! Tables of views and the decisions on them, by subject. This file has the builders that all of them share.
+//! Tables of views with the decisions on them, one file for each subject. This file contains the shared builders.
 
 mod attempts;
 mod blocked;
@@ -51,7 +51,7 @@ fn waiting(target: &Target) -> Vec<(String, Waiting)> {
         .collect()
 }
 
-/// Waits until this execution has had its turn.
+/// Returns the wait for the turn of another execution.
 fn behind(uid: &str) -> Waiting {
     Waiting::Turn(Box::new(id(uid)))
 }
@@ -84,7 +84,7 @@ fn cancels(run: &str, why: CancelReason) -> Action {
     Action::Change(Change { run: run_id(run), facts: vec![], to: RunChange::Cancelled(why) })
 }
 
-/// Returns the failure of a decision whose only action is its record.
+/// Returns the failure in a decision whose only action is to record it.
 fn only_failure(actions: &[Action]) -> &crate::ending::Failure {
     match actions {
         [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] => failure,

@@ -11,7 +11,7 @@ use crate::name::{ExecutionId, Uid};
 use crate::run::{Owner, Presence, Progress};
 use crate::target::{OwnerRead, Target};
 
-/// How soon an owner is read again that has not ended.
+/// How soon an owner that has not ended is read again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Requests the reads, if an execution wants the target.

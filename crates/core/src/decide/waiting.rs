@@ -1,4 +1,4 @@
-//! Records in the status what an execution waits for, so that an empty phase never puzzles anyone (section 14).
+//! Records in the status what an execution waits for, so that an empty phase is never a puzzle (section 14).
 
 use std::time::Duration;
 
@@ -14,18 +14,17 @@ use crate::target::Target;
 use crate::tries;
 use crate::waiting::Waiting;
 
-/// How long an execution may wait before its status shows it. Counted from when this process first saw it wait: after a
-/// restart among thousands of undecided executions, each gets its turn before its wait is reported.
+/// How long an execution may wait before its status shows it. The time counts from when this process first saw the
+/// wait. After a restart with thousands of undecided executions, each one can get its turn before its wait is reported.
 pub(super) const SHOW_AFTER: Duration = Duration::from_secs(10);
 
-/// Decides on a target that cannot be seen: nothing but status writes about the wait. If Tekton's kinds go missing
-/// while an execution is tried, it counts as tried: their absence is why the operator cannot see, and the start
-/// deadline ends the wait all the same. An execution that was written to and not seen since (`is_written`) is left out:
-/// its view lacks that write, so the API server would refuse every status.
+/// Decides on a target that the operator cannot see: it only writes what executions wait for. If Tekton's kinds go
+/// missing while the operator tries to create a run, the tries continue to count. The operator cannot see the target
+/// because the kinds are missing, so the start deadline still ends the wait. Executions whose last write the view lacks
+/// (`is_written`) are left out, because the API server would refuse every write to their status.
 ///
-/// The clock does not end a Running execution either, neither at its deadlines nor at the `maxDuration` of its retries:
-/// one of its runs may have been released without our seeing it, and ending the execution now would record that nothing
-/// ran.
+/// No deadline ends a Running execution either, nor does the `maxDuration` of its retries. One of its runs may have
+/// been released without our seeing it, and ending the execution now would record that nothing ran.
 #[must_use]
 pub fn decide_blind(
     target: &Target,
@@ -50,9 +49,9 @@ pub fn decide_blind(
     decision
 }
 
-/// Decides on a target whose last write by this process no watch has delivered yet: nothing but status writes about the
-/// wait, from ten seconds after the write on. An execution that was written to itself (`is_written`) is left out, as in
-/// [`decide_blind`].
+/// Decides on a target while no watch has delivered this process's last write. Ten seconds after that write, it begins
+/// to write what executions wait for, and does nothing else. The execution that was written (`is_written`) is left out,
+/// as in [`decide_blind`].
 #[must_use]
 pub fn decide_unseen(
     target: &Target,
@@ -76,7 +75,7 @@ pub fn decide_unseen(
     decision
 }
 
-/// Adds the status writes for executions that have waited long enough and whose status does not show it.
+/// Adds the status writes for executions that have waited long enough and whose status does not show the wait.
 pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     for execution in target.executions.values().filter(|execution| execution.deleting) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
@@ -103,7 +102,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
         let due = if execution.waiting_shown.as_ref().is_none_or(|shown| *shown.reason != *waiting.reason()) {
             after(execution.recall().waits_since.unwrap_or(now), SHOW_AFTER)
         } else if let Some(tried) = tried {
-            // The next process continues from what the status records.
+            // The next process continues from the count in the status.
             let missing = shown(execution).saturating_add(tries::step(policy.start_deadline)).saturating_sub(tried);
             after(now, missing)
         } else {
@@ -117,7 +116,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
     }
 }
 
-/// Returns for how long it has been tried according to its status.
+/// Returns for how long the operator has tried to create the run, according to the status.
 fn shown(execution: &Execution) -> Duration {
     execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried)
 }

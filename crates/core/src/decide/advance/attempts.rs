@@ -1,4 +1,4 @@
-//! What follows an attempt that has failed: another one, or the end (section 11).
+//! What follows a failed attempt: another attempt, or the end of the execution (section 11).
 
 use super::Running;
 use crate::Time;
@@ -9,19 +9,20 @@ use crate::name::RunId;
 use crate::reason::FailureReason;
 use crate::retry::{self, AttemptEnd, FailedAttempt, Next, Stop};
 
-/// An attempt that has failed, with what the next attempt depends on.
+/// A failed attempt, with everything that the next attempt depends on.
 pub(super) struct Failed<'a> {
-    /// Its run; none if its creation was refused.
+    /// The run of the attempt; `None` if its creation was refused.
     pub(super) run: Option<&'a RunId>,
-    /// How the execution would end with it.
+    /// The failure with which the execution would end.
     pub(super) failure: Failure,
-    /// Why the execution ends with it, if a person or a deletion ended it.
+    /// Why the execution ends with this attempt, if a person or a deletion ended it.
     pub(super) ended_by: Option<Stop>,
 }
 
 impl<'a> Running<'a> {
-    /// Records a failed attempt and that there is another, or ends the execution. Returns whether the conditions of the
-    /// policy must be asked first; they ask about results that are read from the cluster.
+    /// Records a failed attempt and that another one follows, or ends the execution. Returns true if neither is
+    /// possible yet, because the conditions of the policy must be evaluated first. That requires reads from the
+    /// cluster.
     pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) -> bool {
         let Failed { run, failure, ended_by } = failed;
         let (now, execution) = (self.view.now, self.execution);
@@ -76,8 +77,8 @@ impl<'a> Running<'a> {
         false
     }
 
-    /// Returns why the execution was asked to end, if it was: the first row of the table in section 11.3, as far as the
-    /// execution itself shows it.
+    /// Returns why the execution was asked to end, if it was. These are the cases of the first row in section 11.3 that
+    /// the execution itself shows.
     pub(super) fn asked_to_end(self) -> Option<Stop> {
         if self.execution.cancelled(self.view.target.guard).is_some() {
             return Some(Stop::Cancelled);
@@ -85,9 +86,9 @@ impl<'a> Running<'a> {
         self.execution.deleting.then_some(Stop::Deleted)
     }
 
-    /// Returns what the end of the execution records of its current attempt, if it has a policy. A failure that goes
-    /// through [`fail`](Self::fail) gets its stop from the table there. Any other ends the execution because its run is
-    /// gone or never existed, which is the last case of the first row.
+    /// Returns what the end of the execution records about its current attempt, if it has a policy. A failure that goes
+    /// through [`fail`](Self::fail) gets its stop from the table there. Any other failure ends the execution because
+    /// its run is gone or never existed: the last case of the first row.
     pub(super) fn tried(
         self,
         started: &Started,
@@ -103,8 +104,8 @@ impl<'a> Running<'a> {
         Some(Box::new(Tried { attempt, of, end, stop }))
     }
 
-    /// Returns the worst answer of all attempts, with this one for the current attempt. A recorded proof comes first,
-    /// because it stays recorded.
+    /// Returns the worst result of all attempts, where `current` is the result of the current one. A recorded proof
+    /// comes first, because it stays recorded.
     pub(super) fn worst(self, current: Started) -> Started {
         let Some(retry) = &self.execution.retry else { return current };
         let Some((attempt, worst)) = retry.ended().map(|(attempt, end)| (attempt, end.started)).max_by_key(|it| it.1)
@@ -121,7 +122,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Adds the number of the attempt to a proof that a step of it ran.
+    /// Adds the number of the attempt to the proof that a step of the attempt ran.
     fn named(self, started: Started) -> Started {
         match started {
             Started::Started(proof) => Started::Started(self.of_attempt(proof)),
@@ -146,7 +147,7 @@ impl<'a> Running<'a> {
         self.execution.run_shown.proof.as_deref().filter(|_| !ran_before)
     }
 
-    /// Returns the proof that is written with the record of an attempt; none if one is recorded already.
+    /// Returns the proof that is written with the record of an attempt; `None` if a proof is already recorded.
     fn proof_to_keep(self, worst: &Started) -> Option<Proof> {
         match worst {
             Started::Started(proof) if self.execution.run_shown.proof.is_none() => Some(proof.clone()),
@@ -155,7 +156,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Adds to a failure why there is no other attempt.
+/// Adds to a failure why no other attempt follows.
 pub(super) fn stopped(mut failure: Failure, stop: Stop) -> Failure {
     if let Some(tried) = &mut failure.tried {
         tried.stop = stop;

@@ -25,31 +25,31 @@ use crate::tries::Trouble;
 use crate::trouble::{OwnCause, OwnTrouble};
 use crate::verdict::Fact;
 
-/// How far in the future a time of the run may lie. A later one is cut (section 9).
+/// How far in the future a time of the run may lie. A later time is reduced to this limit (section 9).
 pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
 /// How long the tasks and pods of a finished run may take to be seen finished, before the status reports that the
-/// target drains. They arrive by other watches than the run, some milliseconds apart.
+/// target drains. Other watches deliver them, some milliseconds before or after the run.
 pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
-/// How long the tasks and pods of a failed run may take to finish, if a live read could not tell whether anything ran:
-/// a pod may take its grace period, thirty seconds by default.
+/// How long the tasks and pods of a failed run may take to finish, if a live read could not establish whether anything
+/// ran. A pod may take its grace period, which is thirty seconds by default.
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
-/// For how long a failed run is examined again if the live read could not tell whether anything ran. It counts from the
-/// first answered read of this term, and only an answered read ends it: while the API server answers none, nothing is
-/// known of the run.
+/// For how long a failed run is examined again, if the live read could not establish whether anything ran. The time
+/// counts from the first answered read of this term. Without an answered read it never ends, because nothing is known
+/// of the run.
 const PATIENCE: Duration = Duration::from_secs(45);
-/// How soon the run is examined again if something was unfinished, or the watches were behind.
+/// How soon a run is examined again if something was unfinished, or the watches were behind.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl<'a> Running<'a> {
-    /// Ends the execution as soon as everything of the run is seen finished, or takes too long to finish. If the run
-    /// failed, its cause must be known, too.
+    /// Ends the execution as soon as everything of its run is seen finished, or takes too long to finish. The cause of
+    /// a failed run must be known, too.
     pub(super) fn end(self, run: &'a Run, outcome: &Outcome, decision: &mut Decision) {
         let now = self.view.now;
         let done_seen = run.memory.done_seen.unwrap_or(now);
         let is_certain = self.proof(run).is_some() || run.memory.seen.opaque.is_some();
         let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
         let settled = after(done_seen, SETTLE);
-        // An examination that could not tell waits longer than this for what drains.
+        // An examination that left something unknown waits longer than this for tasks and pods that drain.
         let may_tell = |look: &Look| !outcome.succeeded && !is_certain && look.findings.may_change();
         let drains = self.drains() && !run.memory.diagnosed.as_deref().is_some_and(may_tell);
         if now < settled && (drains || is_short) {
@@ -77,8 +77,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Returns when a failed run is examined again: until a read was answered, and then for as long as another read may
-    /// find more.
+    /// Returns when a failed run is examined again. It is, until a read was answered, and then as long as another read
+    /// may find more.
     fn examined_again(self, run: &Run, is_certain: bool) -> Option<Time> {
         let Some(look) = &run.memory.diagnosed else {
             return Some(run.memory.done_seen.map_or(self.view.now, |done_seen| done_seen.min(self.view.now)));
@@ -88,15 +88,15 @@ impl<'a> Running<'a> {
             return None;
         }
         let drained = after(look.since, DRAIN);
-        // The end of the last task or pod wakes the target up.
+        // The end of the last task or pod triggers a decision.
         if self.drains() && self.view.now < drained {
             return Some(drained);
         }
         Some(after(look.at, LOOK_AGAIN).min(too_late))
     }
 
-    /// Reports that the API server does not let the operator read why the run failed, once that lasts. `since` is when
-    /// the first read failed.
+    /// Reports that the API server does not let the operator read why the run failed, once that lasts. `since` is the
+    /// time of the first failed read.
     fn show_examining(self, run: &'a Run, outcome: &Outcome, since: Time, decision: &mut Decision) {
         let Some(trouble) = self.view.target.memory.trouble.as_deref() else { return };
         let due = after(since, SHOW_AFTER);
@@ -116,8 +116,8 @@ impl<'a> Running<'a> {
         self.show(run, &outcome.reason, shown, None, decision);
     }
 
-    /// Returns the failure of an execution whose run was deleted while it ran, once nothing of the run is left. What
-    /// was seen and found decides whether anything ran.
+    /// Returns the failure of an execution whose run was deleted while it ran and of which nothing is left. What was
+    /// seen and found decides whether anything ran.
     pub(super) fn left_over(self, run: &'a Run) -> Failure {
         let found = run.memory.diagnosed.as_ref().map(|look| look.findings.started.clone());
         let seen = self.proof(run).cloned().map(Started::Started);
@@ -131,12 +131,12 @@ impl<'a> Running<'a> {
         self.failed_as(started, &message, self.view.now)
     }
 
-    /// Returns why a person or a deletion ended the run, if one did: then there is no other attempt. Runs that the
-    /// operator cancelled, because they did not start or end in time, count as failures like others.
+    /// Returns why a person or a deletion ended the run, if one did: no other attempt follows. Runs that the operator
+    /// cancelled, because they did not start or end in time, count as ordinary failures.
     fn ended_by(self, run: &Run) -> Option<Stop> {
         let of_ours = matches!(run.cancel_reason, Some(CancelReason::NotStarted | CancelReason::TimedOut));
         let findings = run.memory.diagnosed.as_ref().map(|look| &look.findings);
-        // Also where a running task has failed meanwhile: a person who stops a run wants no other attempt.
+        // This applies even if a running task failed meanwhile: a person who stops a run wants no other attempt.
         let cancelled = run.stopped || findings.map_or(run.cancelled, |findings| findings.was_cancelled) && !of_ours;
         if cancelled { Some(Stop::Cancelled) } else { self.asked_to_end() }
     }
@@ -155,7 +155,7 @@ impl<'a> Running<'a> {
         self.view.ended(self.execution, facts, ending, self.drains())
     }
 
-    /// Translates what Tekton reported, and what the examination found, into the end of the execution.
+    /// Converts Tekton's report and the findings of the examination into the end of the execution.
     fn ending_of(self, run: &'a Run, outcome: &Outcome) -> Ending {
         let completed_at = outcome.completed_at.map_or(self.view.now, |time| time.min(after(self.view.now, MAX_SKEW)));
         let proof = self.proof(run).cloned();
@@ -195,7 +195,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Returns why a run failed: what was found, unless it was cancelled; then why it was cancelled.
+    /// Returns why a run failed: why it was cancelled, if it was, and otherwise what the examination found.
     fn why(self, run: &Run, findings: &Findings, said: &str) -> (FailureReason, String) {
         if !was_cancelled(run, findings) {
             return (findings.cause.reason, findings.cause.message.to_string());
@@ -231,7 +231,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Makes a failure without any run that could tell more.
+    /// Creates a failure without a run that could reveal more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let shown = self.shown_proof().cloned().map(Started::Started);
         let lost = || match &self.execution.recall().lost_proof {
@@ -241,7 +241,7 @@ impl<'a> Running<'a> {
         self.failed_as(shown.or_else(lost).unwrap_or(Started::Unknown(Doubt::RunGone)), message, failed_at)
     }
 
-    /// Makes the failure of an execution whose run was never handed to Tekton.
+    /// Creates the failure of an execution whose run was never released to Tekton.
     pub(super) fn never_started(self, message: &str, failed_at: Time) -> Failure {
         let shown = self.shown_proof().cloned();
         self.failed_as(shown.map_or(Started::NotStarted(Absence::NoRun), Started::Started), message, failed_at)
@@ -271,7 +271,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Makes the failure of an execution whose run was never released.
+    /// Creates the failure of an execution whose run was never released.
     pub(super) fn unreleased(self, trouble: &Trouble) -> Failure {
         let deadline = duration::format(self.view.policy.start_deadline);
         let message =
@@ -282,18 +282,18 @@ impl<'a> Running<'a> {
     }
 
     pub(super) fn charge(self, at: Time, counts: bool) -> Charge {
-        // A schedule counts the failures of its children itself.
+        // A child's failure counts only for its schedule.
         let weight = if counts && self.execution.child.is_none() { Weight::Counts } else { Weight::None };
         self.view.charge(at, weight)
     }
 }
 
-/// Returns whether the run ended by its cancellation, and did not fail by itself before.
+/// Returns whether the run ended because it was cancelled, and had not already failed by itself.
 fn was_cancelled(run: &Run, findings: &Findings) -> bool {
     findings.was_cancelled || run.memory.diagnosed.is_none() && (run.cancelled || run.stopped)
 }
 
-/// Returns whether a person asked for that, on the execution or on the run itself.
+/// Returns whether a person cancelled the run, on the execution or on the run itself.
 fn is_cancelled_by_a_person(run: &Run, findings: &Findings) -> bool {
     let by_a_person = matches!(run.cancel_reason, None | Some(CancelReason::Requested));
     was_cancelled(run, findings) && (run.cancelled || run.stopped) && by_a_person
@@ -304,7 +304,7 @@ fn all_skipped(run: &Run) -> bool {
     run.total_tasks.is_some_and(|total| total == run.skipped_tasks)
 }
 
-/// Returns whether anything ran of a successful run. No live read is made for it, because nothing depends on it.
+/// Returns whether anything of a successful run ran. No live read is made, because nothing depends on the answer.
 fn succeeded(run: &Run, proof: Option<Proof>) -> Started {
     match (proof, &run.memory.seen.opaque) {
         (Some(proof), _) => Started::Started(proof),
@@ -314,7 +314,7 @@ fn succeeded(run: &Run, proof: Option<Proof>) -> Started {
     }
 }
 
-/// The time from start to end, in whole seconds as in the status; zero if a skewed clock makes it negative.
+/// Returns the time from start to end, in whole seconds as in the status; zero if a skewed clock makes it negative.
 fn elapsed(start: Option<Time>, end: Time) -> Duration {
     let seconds = start.map_or(0, |start| end.timestamp().saturating_sub(start.timestamp()));
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))

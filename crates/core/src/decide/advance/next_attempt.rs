@@ -1,6 +1,6 @@
 //! Follows an execution that waits for its next attempt. Its finished run holds the target meanwhile (section 11.4). A
-//! later attempt is created, checked and committed to like the first one. Rules 2 to 5 are not asked again, because the
-//! execution has held the target all the time.
+//! later attempt is created, checked and committed to like the first one. Rules 2 to 5 are not applied again, because
+//! the execution has held the target all the time.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use crate::verdict::Fact;
 use crate::waiting::Waiting;
 
 impl<'a> Running<'a> {
-    /// Takes the step between two attempts. `last` is the finished run of the last attempt, if the view has it.
+    /// Takes the next step between two attempts. `last` is the finished run of the last attempt, if the view contains
+    /// it.
     pub(super) fn wait(
         self,
         retry: &Retry,
@@ -34,7 +35,8 @@ impl<'a> Running<'a> {
         let (target, now) = (self.view.target, self.view.now);
         let mine = self.own_next_run(named);
         if let Some(run) = mine.filter(|run| !run.is_pending()) {
-            // Another program released it: a run that is at work is committed to before anything else is judged.
+            // Another program released the run. The execution commits to a run that is active before anything else is
+            // judged.
             decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
             return;
         }
@@ -47,11 +49,11 @@ impl<'a> Running<'a> {
         decision.wake_at(next.ends_by);
         if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
             let failure = self.refused(refusal.reason, &refusal.message);
-            // The conditions cannot ask about the cluster: there never was a run.
+            // The conditions cannot refer to the cluster, because there never was a run.
             self.fail(Failed { run: None, failure, ended_by: None }, decision);
             return;
         }
-        // The end of the wait wakes the target up.
+        // The end of the pause or of the remains triggers another decision.
         if let Some(waiting) = self.paused() {
             return self.held_back(waiting, next, decision);
         }
@@ -70,8 +72,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Ends the execution between two attempts. If the run of the next attempt may exist unseen, a live read must find
-    /// none: the answer to its creation may have been lost, or the label by which a watch shows it.
+    /// Ends the execution between two attempts. The run of the next attempt may exist although no watch shows it: the
+    /// answer to its creation, or its label, may have been lost. A live read must then find no such run.
     fn end_waiting(self, failure: Failure, named: &RunId, gone: Option<RunId>) -> Action {
         let Self { view, execution, .. } = self;
         let is_next = |run: &Run| run.is_owned_by(&execution.id) && run.id.uid != named.uid;
@@ -87,7 +89,7 @@ impl<'a> Running<'a> {
         self.execution.paused.clone().map(Waiting::Paused).or_else(everywhere)
     }
 
-    /// Reports what delays the next attempt, once that has lasted for a while.
+    /// Reports what delays the next attempt, once the delay has lasted for a while.
     fn held_back(self, waiting: Waiting, next: &NextAttempt, decision: &mut Decision) {
         if self.execution.waiting_shown.as_ref().is_some_and(|shown| *shown.reason == *waiting.reason()) {
             return;
@@ -100,8 +102,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Returns the run that was created for the next attempt. As with an undecided execution, a released one comes
-    /// first.
+    /// Returns the run that was created for the next attempt. A released run takes precedence, as for an undecided
+    /// execution.
     fn own_next_run(self, last: &RunId) -> Option<&'a Run> {
         let last_number = self.view.target.last_number_of(self.execution);
         let above = |run: &&Run| last_number.is_none_or(|last| run.number > last);
@@ -111,8 +113,8 @@ impl<'a> Running<'a> {
             .min_by_key(|run| (run.is_pending(), run.order, run.number))
     }
 
-    /// Returns whether an unfinished run forbids the next attempt: one of its own that another program released, and
-    /// before the creation any other run.
+    /// Returns whether an unfinished run forbids the next attempt: any other execution's run before the creation, or at
+    /// any time a run of this execution that another program released.
     fn runs_beside(self, mine: Option<&Run>) -> bool {
         let target = self.view.target;
         target.runs.values().filter(|run| run.is_unfinished()).any(|run| {
@@ -122,7 +124,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// The check of a later attempt: every earlier run of another execution is finished, and its owner has ended.
+    /// Checks a later attempt: every earlier run of another execution is finished, and its owner has ended.
     fn is_first(self, mine: &Run) -> bool {
         let target = self.view.target;
         let mut others = target.runs.values().filter(|run| !run.is_owned_by(&self.execution.id) && run.precedes(mine));
@@ -138,7 +140,7 @@ impl<'a> Running<'a> {
                     let read = target.memory.unwatched_owners.get(&id.uid);
                     !run.is_unfinished() && read.is_some_and(|it| it.found == OwnerRead::Over)
                 }
-                // A live read confirms that the owner is gone, before the commit.
+                // Before the commit, a live read confirms that the owner is gone.
                 (Owner::Execution { .. }, None) => !run.is_unfinished(),
             }
         })
@@ -158,7 +160,7 @@ impl<'a> Running<'a> {
         decision.actions.push(Action::Create { execution: execution.id.clone(), number, at_most });
     }
 
-    /// Makes the failure of an attempt whose run the API server refused to create.
+    /// Creates the failure of an attempt whose run the API server refused to create.
     fn refused(self, reason: FailureReason, message: &str) -> Failure {
         let none = Started::NotStarted(Absence::NoRun);
         let failure = self.failed_as(none.clone(), message, self.view.now);
@@ -166,8 +168,8 @@ impl<'a> Running<'a> {
         Failure { reason, tried, stage: Stage::Creating, ..failure }
     }
 
-    /// Makes the failure of an execution that ends between two attempts: that of the last attempt. If a person
-    /// cancelled it or no run could be created, that comes first.
+    /// Creates the failure of an execution that ends between two attempts: the failure of its last attempt. A
+    /// cancellation by a person, or a run that could not be created, takes precedence.
     fn between(self, retry: &Retry, stop: Stop, now_failed: Option<(FailureReason, String)>) -> Failure {
         let last = retry.ended().last();
         let reported =

@@ -1,4 +1,4 @@
-//! The child that a schedule would make: the rules judge it before it exists.
+//! The child that a schedule would create: the rules judge it before it exists.
 
 use super::Case;
 use crate::Time;
@@ -9,7 +9,7 @@ use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
 use crate::schedule::{ChildOf, Retention, child_name};
 
-/// Returns what would block a child at a future time, by what is known now.
+/// Returns what would block a child at a future time, as far as is known now.
 pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
     let Case { view, .. } = case;
     let child = child_of(case);
@@ -17,13 +17,13 @@ pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
     rules::block(&Contender { target, running: &[], history, execution: &child, run: None, policy, now: time })
 }
 
-/// Returns the child that would be made now.
+/// Returns the child that the schedule would create now.
 pub(super) fn child_of(case: Case<'_>) -> Execution {
     let schedule = case.schedule;
     let id = ExecutionId {
         namespace: schedule.id.namespace.clone(),
         name: child_name(&schedule.id.name, case.slot()).into(),
-        // It has none yet, and must differ from the existing ones.
+        // The child has no uid yet; this one differs from those of all executions.
         uid: schedule.id.uid.clone(),
     };
     let child =

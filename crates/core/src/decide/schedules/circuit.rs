@@ -1,6 +1,7 @@
-//! Row 8: the open circuit of a schedule's last failure holds it, and spreads its slots when it closes (section 13.5).
+//! Row 8: the open circuit of a schedule's last failure holds the schedule. When the circuit closes, its schedules do
+//! not all run at once (section 13.5).
 //!
-//! The schedule whose turn it is makes a probe: an ordinary child, at the time that the circuit says.
+//! The schedule whose turn it is makes a probe: an ordinary child, at the time that the circuit sets.
 
 use super::status::hold;
 use super::{Case, Row, Step};
@@ -10,30 +11,31 @@ use crate::circuit::{Asks, OpenCircuit, goes_on_at};
 use crate::moment::{after, just_after, shown};
 use crate::schedule::HeldBy;
 
-/// How many slots are checked for the first that becomes late. If it is a later one, row 9 passes the turn of the
-/// schedule on to another.
+/// How many slots are checked to find the first one that becomes late. If a later slot does, row 9 passes the
+/// schedule's turn to another one.
 const MOST_SLOTS: usize = 4;
 
-/// Row 8: the circuit of its last failure is open, or has closed while its slot was due.
+/// Row 8: the circuit of the last failure is open, or has closed while a slot was due.
 pub(super) fn circuit(case: Case<'_>) -> Row {
     let Some(circuit) = case.circuit() else { return spread(case) };
     if case.may_probe(circuit) {
         return Row::Passes(format!("it is its turn to probe circuit {}", circuit.fingerprint).into());
     }
-    // Its own turn comes by time, and the circuit closes by itself in the end. Any other change marks the target.
+    // The schedule's own turn comes with time, and the circuit eventually closes by itself. Any other change triggers a
+    // decision.
     let mine = case.has_turn(circuit).then_some(circuit.next_probe_at);
     let until = [mine, Some(circuit.quiet_at), case.lateness_changes_at()].into_iter().flatten().min();
-    // The status is written once. The time of the next probe changes, so only the decision has it.
+    // The status is written once. The time of the next probe changes, so only the decision contains it.
     let (lasting, probes) = words(case, circuit);
     let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
     let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
-    // A schedule that is late would not use its turn.
+    // A late schedule would not use its turn.
     let is_late = case.next.is_some_and(|next| next.late.is_some());
     let probe = if is_late { Probe::None } else { Probe::Awaits(case.asks(circuit)) };
     Row::Decides(Step { because, probe, ..step })
 }
 
-/// Held schedules run within one base cooldown after the closing, and not all at once.
+/// Spreads held schedules over one base cooldown after the circuit closed.
 fn spread(case: Case<'_>) -> Row {
     let passes = |because: &'static str| Row::Passes(because.into());
     let (schedule, now) = (case.schedule, case.view.now);
@@ -55,7 +57,7 @@ fn spread(case: Case<'_>) -> Row {
     Row::Decides(hold(case, HeldBy::CircuitOpen, message, Some(at)))
 }
 
-/// Returns why it is held: first the text that stays while the circuit is open, then when it is probed.
+/// Returns why the schedule is held: first the text that lasts while the circuit is open, then when it is probed.
 fn words(case: Case<'_>, circuit: &OpenCircuit) -> (String, String) {
     let OpenCircuit { fingerprint, opened_at, failed, failed_probes, next_probe_at, .. } = circuit;
     let since = shown(*opened_at);
@@ -70,19 +72,19 @@ fn words(case: Case<'_>, circuit: &OpenCircuit) -> (String, String) {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the open circuit that holds it.
+    /// Returns the open circuit that holds the schedule.
     pub(super) fn circuit(self) -> Option<&'a OpenCircuit> {
         self.schedule.held_by(&self.view.target.circuits, self.view.now)
     }
 
-    /// Returns when the circuit of its last failure begins to hold it, if that is later.
+    /// Returns when the circuit of the last failure begins to hold the schedule, if that is in the future.
     pub(super) fn held_from(self) -> Option<Time> {
         let (fingerprint, _) = self.schedule.failed_last()?;
         let circuit = self.view.target.circuits.of(fingerprint)?;
         Some(circuit.holds_from).filter(|at| *at > self.view.now)
     }
 
-    /// Returns what it is to its circuit when it makes a child.
+    /// Returns the schedule's role for its circuit when it creates a child.
     pub(super) fn probes(self) -> Probe {
         let mine = self.circuit().filter(|circuit| self.may_probe(circuit));
         mine.map_or(Probe::None, |circuit| Probe::Makes(self.asks(circuit)))
@@ -100,14 +102,14 @@ impl<'a> Case<'a> {
         self.has_turn(circuit) && circuit.next_probe_at <= self.view.now
     }
 
-    /// Returns when its slot becomes late, or when another slot comes that is not.
+    /// Returns when the slot becomes late, or when the next slot comes that is not late.
     pub(super) fn lateness_changes_at(self) -> Option<Time> {
         let mut next = self.next?;
         if let Some(following) = next.late {
             return following.map(|next| next.at);
         }
         let deadline = self.schedule.plan.as_ref().ok()?.deadline?;
-        // If slots are closer to each other than the deadline, one replaces the other, and none is late.
+        // If the slots are closer together than the deadline, each one is replaced by the next, and none becomes late.
         for _ in 0..MOST_SLOTS {
             let late_at = just_after(after(next.planned.at, deadline));
             next = self.schedule.next_run(late_at)?;

@@ -1,5 +1,5 @@
 //! The last row: a limit of how many targets are worked on at once (section 18). The place of a schedule passes to the
-//! child that it makes.
+//! child that it creates.
 
 use super::status::hold;
 use super::{Case, Step};
@@ -10,8 +10,8 @@ use crate::schedule::HeldBy;
 /// The name of the row.
 pub(super) const NAME: &str = "9b limit";
 
-/// Holds back a schedule whose child would need a place, and asks for the place. None if its child needs none or has
-/// one.
+/// Holds a schedule whose child would need a place, and requests the place. `None` if the child needs no place, or the
+/// schedule has one.
 pub(super) fn hold_back(case: Case<'_>, decision: &mut Decision) -> Option<Step> {
     let (schedule, target, policy) = (case.schedule, case.view.target, case.view.policy);
     let limits = target.limits_matching(Some(&schedule.workflow_id), &policy.limits);
@@ -20,8 +20,8 @@ pub(super) fn hold_back(case: Case<'_>, decision: &mut Decision) -> Option<Step>
     }
     decision.ask_for_place(Ask { limits, since: case.slot(), uid: schedule.id.uid.clone() });
     let message = target.places.wait(&policy.limits, limits).message();
-    // It keeps its turn to probe until it has a place or the circuit closes: the line moves, and a turn that moved as
-    // well would return.
+    // The schedule keeps its turn to probe until it has a place or the circuit closes. If it passed the turn on while
+    // the line of the limit moves, the turn would only come back.
     let probe = match case.probes() {
         Probe::Makes(asks) => Probe::Awaits(asks),
         _ => Probe::None,

@@ -1,4 +1,4 @@
-//! The rows of section 12.6, in order: the first that matches decides. This list is the specification.
+//! The rows of section 12.6, in order: the first one that matches decides. The order of the list is the specification.
 
 use super::child::child_of;
 use super::circuit::circuit;
@@ -13,7 +13,7 @@ use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Refused
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// A row: what it finds for a schedule.
+/// A row: a function from a schedule to a finding.
 type Ask = fn(Case<'_>) -> Row;
 
 /// The rows, with their numbers in the specification. Row 10 ("otherwise: create") applies if none matches.
@@ -31,14 +31,14 @@ pub const ROWS: &[(&str, Ask)] = &[
     ("9 late", late),
 ];
 
-/// The row after which a triage may read its evidence: that delays nothing that comes later.
+/// The row after which a triage may read its evidence. Reading delays no later row.
 pub(super) const TRIAGE: &str = "4 triage";
 
 fn passes(because: &'static str) -> Row {
     Row::Passes(because.into())
 }
 
-/// Row 0: a schedule with an unusable spec makes no child, and neither does one that is being deleted.
+/// Row 0: a schedule with an unusable spec creates no child, and neither does one that is being deleted.
 fn unusable(case: Case<'_>) -> Row {
     if case.schedule.leaving {
         let status = ScheduleStatus { ready: Ready::Deleting, next: None, ..case.status() };
@@ -50,14 +50,14 @@ fn unusable(case: Case<'_>) -> Row {
         next: None,
         ready: Ready::InvalidSpec(why.clone()),
         held: status.held.released(),
-        // When it can be used again, its plan begins anew.
+        // When the spec can be used again, the plan starts afresh.
         revision: None,
         ..status
     };
     Row::Decides(Step::says(status, format!("its spec cannot be used: {why}")))
 }
 
-/// Row 1: a change since the plan began makes it begin anew, and so does a time that lies ahead.
+/// Row 1: the plan starts afresh after a change of the schedule, or if a time in the status lies in the future.
 fn restarts_plan(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
@@ -78,7 +78,7 @@ fn restarts_plan(case: Case<'_>) -> Row {
     Row::Decides(Step::says(case.restarted(), format!("the plan begins anew: {because}")))
 }
 
-/// Row 2: a child has ended or vanished, and the status does not record it. The earliest first.
+/// Row 2: a child has ended or vanished, and the status does not record it. The earliest child is recorded first.
 fn outcome(case: Case<'_>) -> Row {
     let schedule = case.schedule;
     let now = round_up(case.view.now);
@@ -100,7 +100,7 @@ fn outcome(case: Case<'_>) -> Row {
         return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
     let refused = schedule.memory.create_refused.as_deref();
-    // Recorded for a slot far in the future, it would make the plan begin anew, and be recorded again.
+    // A refusal with a slot far in the future would restart the plan, and would then be recorded again.
     let counts = |refused: &&RefusedChild| Some(refused.slot) > schedule.used_up_to() && !case.is_ahead(refused.slot);
     let refused = refused.filter(counts);
     let Some(refused) = refused else { return passes("every child has its outcome in the status") };
@@ -118,7 +118,7 @@ fn outcome(case: Case<'_>) -> Row {
     Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))
 }
 
-/// Row 3: a person has suspended it. Its slots are lost until it is resumed.
+/// Row 3: a person has suspended the schedule. It loses its slots until a person resumes it.
 fn suspended(case: Case<'_>) -> Row {
     if !case.schedule.suspended {
         return passes("nobody has suspended it");
@@ -130,7 +130,7 @@ fn suspended(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::Suspended), ..step })
 }
 
-/// Row 5: a child is at work, and is waited for.
+/// Row 5: a child is running, and the schedule waits for it.
 fn at_work(case: Case<'_>) -> Row {
     let mut at_work = case.schedule.children.iter().filter(|child| child.state == ChildState::AtWork);
     let Some(first) = at_work.next() else { return passes("no child is at work") };
@@ -143,7 +143,7 @@ fn at_work(case: Case<'_>) -> Row {
     Row::Decides(Step::says(status, format!("{} is at work", case.name(first.slot))))
 }
 
-/// Row 6: its slot lies ahead.
+/// Row 6: the slot lies in the future.
 fn ahead(case: Case<'_>) -> Row {
     let Some(next) = case.next else {
         return Row::Decides(Step::says(case.ahead(None), "it has no slot any more"));
@@ -153,11 +153,11 @@ fn ahead(case: Case<'_>) -> Row {
         return Row::Passes(format!("the slot of {} is due ({why})", shown(at)).into());
     }
     let step = Step::says(case.ahead(Some(next.planned)), format!("the next slot is at {} ({why})", shown(at)));
-    // A hint may expire before its slot, and then the slot without the hint is due.
+    // A hint may expire before its slot. The slot without the hint is then due.
     Row::Decides(step.wake(next.until.map_or(Some(at), |until| Some(until.min(at)))))
 }
 
-/// Row 7: a child that was made now would wait or be skipped, or executions already ask for a turn.
+/// Row 7: a child would now wait or be skipped, or executions already ask for a turn.
 fn target(case: Case<'_>) -> Row {
     let (schedule, view) = (case.schedule, case.view);
     let child = child_of(case);

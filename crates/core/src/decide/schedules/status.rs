@@ -17,18 +17,18 @@ use crate::schedule::{
 use crate::text::cut;
 use crate::triage::{State, Triage};
 
-/// The fields of a status that belong to the slot that it names.
+/// The fields of a status that depend on the slot that the status names.
 struct Named {
-    /// Whether its child makes up for that of the slot before.
+    /// Whether the child makes up for the slot before, whose child lost a race for the target.
     again: bool,
-    /// What slots count from.
+    /// The time from which slots are counted.
     phase: Option<Time>,
-    /// The slots that were missed when the child was made, or before.
+    /// The slots that were missed when the child was created, or before.
     last_missed: Option<Missed>,
 }
 
 impl Step {
-    /// Makes a step that writes this status.
+    /// Creates a step that writes this status.
     pub(super) fn says(status: ScheduleStatus, because: impl Into<Cow<'static, str>>) -> Self {
         Self {
             because: because.into(),
@@ -40,49 +40,50 @@ impl Step {
         }
     }
 
-    /// Adds a time at which the schedule is decided on again.
+    /// Adds a time at which the operator decides on the schedule again.
     pub(super) fn wake(self, wake: Option<Time>) -> Self {
         Self { wake, ..self }
     }
 }
 
-/// The most characters of the message about its last run, as in the CRD.
+/// The most characters of the message about the last run, as in the CRD.
 const MOST_SAID: usize = 1024;
 
 impl<'a> Case<'a> {
-    /// Returns the present status, with the fields that every usable schedule has.
+    /// Returns the current status, with the fields that every usable schedule has.
     pub(super) fn status(self) -> ScheduleStatus {
         let shown = &self.schedule.status;
         let ready = match &shown.ready {
-            // Until a child is made, or the template changes.
+            // The refusal is shown until a child is created or the template changes.
             Ready::ChildRefused(why) => Ready::ChildRefused(why.clone()),
             Ready::Unsaid | Ready::Yes | Ready::InvalidSpec(_) | Ready::Deleting => Ready::Yes,
         };
         ScheduleStatus { observed_generation: Some(self.schedule.generation), ready, ..shown.clone() }
     }
 
-    /// Returns the child whose outcome is recorded next, if it exists. A wrong clock may have made one whose slot lies
-    /// far in the future: it is only waited for.
+    /// Returns the child whose outcome is recorded next, if it exists. A wrong clock may have created a child with a
+    /// slot far in the future; the schedule only waits for such a child.
     pub(super) fn open_child(self) -> Option<&'a Child> {
         self.schedule.unrecorded().find(|child| !self.is_ahead(child.slot))
     }
 
-    /// Returns whether a time lies so far ahead that a clock was wrong.
+    /// Returns whether a time lies so far in the future that a clock was wrong.
     pub(super) fn is_ahead(self, time: Time) -> bool {
         time > after(self.view.now, MAX_AHEAD)
     }
 
-    /// Returns the status when the plan begins anew.
+    /// Returns the status after the plan starts afresh.
     pub(super) fn restarted(self) -> ScheduleStatus {
         let now = round_up(self.view.now);
         let status = self.status();
         let cut =
             |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
-        // The slot of an open run names its child. Any other slot would name a child that never was, so the run is
-        // forgotten. Its child is found again by its own slot, which comes after the plan begins.
+        // The slot of an open run names its child. With any other slot the status would name a child that never
+        // existed, so the run is forgotten. Its child is found again by its own slot, which is later than the new start
+        // of the plan.
         let is_kept = |last: &LastRun| last.outcome.is_some() || last.slot <= now;
-        // An edit by an author, or a resume, ends what a triage has done. A user who may only suspend cannot end a
-        // pause that way, and neither can a wrong clock.
+        // An edit by an author, or a resume, ends the effects of a triage. A user who may only suspend cannot end a
+        // pause in this way, nor can a wrong clock.
         let parts = status.revision.map(Revision::parts);
         let (uid, plan, template) = self.schedule.revision.parts();
         let is_same_plan = parts.is_some_and(|(_, was, _)| was == plan);
@@ -108,8 +109,8 @@ impl<'a> Case<'a> {
         self.with_next(anew)
     }
 
-    /// Returns what slots count from when the plan begins anew. An edit of the template alone keeps the phase, and a
-    /// new plan of a cron expression runs no slot that has run (section 12.2).
+    /// Returns the time from which slots are counted when the plan starts afresh. An edit of only the template keeps
+    /// the phase. A new cron expression runs no slot that has already run (section 12.2).
     fn phase_anew(self, goes_on: bool, is_edited: bool) -> Option<Time> {
         let Self { schedule, view, .. } = self;
         let (status, now) = (&schedule.status, round_up(view.now));
@@ -123,10 +124,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns the status when a slot has an outcome: outcome, count and next run in one write.
+    /// Returns the status when a slot has an outcome: the outcome, the failure count and the next run in one write.
     pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
         let status = self.status();
-        // A child from before the plan does not count for it.
+        // The outcome of a child from before the plan does not change the failure count.
         let counts = Some(run.slot) > status.planned_from;
         let ready = match &run.message {
             Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
@@ -139,7 +140,7 @@ impl<'a> Case<'a> {
         self.with_next(ScheduleStatus { phase, failure_count, last_run, last_success, last_missed, ready, ..status })
     }
 
-    /// Returns the status when a child is at work.
+    /// Returns the status while a child is running.
     pub(super) fn at_work(self, child: &Child) -> ScheduleStatus {
         let status = self.status();
         let Named { again, phase, last_missed } = self.named(child.slot);
@@ -157,14 +158,15 @@ impl<'a> Case<'a> {
         ScheduleStatus { phase, last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
     }
 
-    /// Returns the fields of the status that belong to a slot. If the status names the slot already, they stay.
+    /// Returns the fields of the status that depend on a slot. If the status already names the slot, they stay
+    /// unchanged.
     fn named(self, slot: Time) -> Named {
         let (schedule, status) = (self.schedule, &self.schedule.status);
         if let Some(last) = status.last_run.as_ref().filter(|last| last.slot >= slot) {
             let again = last.again && last.slot == slot;
             return Named { again, phase: status.phase, last_missed: status.last_missed };
         }
-        // The phase as it was when the child was made.
+        // The phase at the time when the child was created.
         let planned = schedule.next_run(slot).filter(|next| next.planned.at == slot);
         let phase = schedule.plan_by(status).and_then(|plan| phase_after(&plan, schedule.past(slot), slot));
         Named {
@@ -174,7 +176,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Adds the next run to a status that is not written yet. The hold of an earlier slot does not concern it.
+    /// Adds the next run to a status that is not written yet. If an earlier slot was held, that does not affect the
+    /// next run.
     fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
         let Self { schedule, view, .. } = self;
         if schedule.suspended {
@@ -195,21 +198,21 @@ impl<'a> Case<'a> {
         ScheduleStatus { next, held: self.held_ahead(&status.held, next), ..status }
     }
 
-    /// Returns the status while nothing holds the schedule and its slot lies ahead.
+    /// Returns the status while nothing holds the schedule and its slot lies in the future.
     pub(super) fn ahead(self, planned: Option<Planned>) -> ScheduleStatus {
         let status = self.status();
         ScheduleStatus { next: planned, held: self.held_ahead(&status.held, planned), ..status }
     }
 
-    /// Returns what would hold a future slot, if only a person or a recovery ends that: the person on call then learns
-    /// of it by day, and not at night when the slot is due. What time ends may have ended by then.
+    /// Returns what would hold a future slot, if only a person or a recovery ends that. The person on call then sees it
+    /// in advance, and not when the slot is due at night. What ends with time may be over by then, so it is not shown.
     fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
         let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
         let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));
         Held::Ahead(cut(&message, MOST_SAID).into())
     }
 
-    /// Returns the name of the execution of a slot.
+    /// Returns the name of the execution for a slot.
     pub(super) fn name(self, slot: Time) -> String {
         let id = &self.schedule.id;
         format!("WorkflowExecution {}/{}", id.namespace, child_name(&id.name, slot))
@@ -239,11 +242,11 @@ impl<'a> Case<'a> {
 
 /// Holds a schedule whose slot is due.
 pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Time>) -> Step {
-    // Since the first slot was due: the latest one moves on with time.
+    // The time counts from the first slot that was due, because the latest one moves with time.
     let shown_at = after(case.next.map_or(case.view.now, |next| next.due), SHOW_AFTER);
     let (now, status) = (case.view.now, case.status());
     let because = format!("held, {}: {message}", by.as_str());
-    // The text of the same hold may change with every second.
+    // The text of an unchanged hold may change every second, so it is not rewritten.
     let is_shown = status.held.by() == Some(by) && status.next.is_none();
     let status = if is_shown || now < shown_at {
         status

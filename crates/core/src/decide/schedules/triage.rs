@@ -1,8 +1,9 @@
-//! When the failures of a schedule are analysed, and what its status records of that (sections 13.2 and 13.4).
+//! Decides when the failures of a schedule are analysed, and what its status records of the analysis (sections 13.2 and
+//! 13.4).
 //!
-//! A triage advances by writes to the status of its schedule. Each step is derived from what exists, so a restart
-//! resumes wherever the last process stopped. It never delays the schedule: evidence is read and an analyst works
-//! beside the children.
+//! A triage advances by writes to the status of its schedule. Each step is derived from the objects, so a restarted
+//! operator resumes where the last process stopped. A triage never delays its schedule: children continue while
+//! evidence is read and an analyst works.
 
 mod suppress;
 
@@ -18,44 +19,44 @@ use crate::triage::{
     builtin,
 };
 
-/// How long after its latest start an analyst must exist, or there is none: many times what an API server needs to
-/// answer.
+/// How long after its latest start an analyst may appear. Later there will be none: this is many times what an API
+/// server needs to answer.
 const LATE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// The next step of a schedule's triage.
 enum Stage<'a> {
-    /// None, and time alone does not change that; why.
+    /// No step is due, and time alone does not change that; with the reason.
     Rests(String),
-    /// It would begin, but something prevents it.
+    /// The triage would begin, but something prevents it.
     Suppressed {
         /// The reason.
         why: Suppressed,
         /// The reason as text.
         because: String,
-        /// Until when, by time alone.
+        /// When time alone ends the reason.
         until: Time,
     },
-    /// Evidence is to be read, until time alone says that it comes too late.
+    /// The evidence must be read; at this time, if any, it would be too late.
     Gather(Option<Time>),
-    /// It begins with this evidence.
+    /// The triage begins with this evidence.
     Begin(&'a Gathered),
-    /// An analyst is to be created with this evidence.
+    /// An analyst must be created with this evidence.
     Create(&'a Gathered),
     /// The evidence for the analyst differs from the recorded evidence.
     Regathered(&'a Gathered),
-    /// The analyst was seen, and the record does not name it.
+    /// The analyst exists, and the status does not name it yet.
     Name,
-    /// The answer of the analyst is to be read.
+    /// The verdict of the analyst must be read.
     Hear,
-    /// The answer of the analyst.
+    /// The verdict of the analyst.
     Heard(&'a Judgement),
-    /// Its analyst, of this name, does not exist any more.
+    /// The analyst with this name does not exist any more.
     Gone(&'a str),
-    /// There is no verdict; why.
+    /// The triage ends without a verdict; with the reason.
     Fail(String),
 }
 
-/// Row 4: a triage has paused it, until a person resumes it.
+/// Row 4: a triage has paused the schedule, until a person resumes it.
 pub(super) fn paused(case: Case<'_>) -> Row {
     let Some(triage) = case.schedule.status.paused_by() else { return Row::Passes("no triage has paused it".into()) };
     let message = pause_message(triage);
@@ -65,12 +66,12 @@ pub(super) fn paused(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
 }
 
-/// How many characters of an analyst's explanation a pause quotes; `status.triage.why` has all of it. With the name of
-/// an execution and the advice it stays below the 1,024 characters of a condition's message that are read back: a
-/// longer text would be written again and again.
+/// How many characters of an analyst's explanation a pause quotes; `status.triage.why` contains all of it. With the
+/// name of an execution and the advice, the message stays below the 1,024 characters of a condition that are read back.
+/// A longer text would be written again and again.
 const QUOTED: usize = 500;
 
-/// Returns why a triage has paused a schedule, and who can end that.
+/// Returns why a triage has paused a schedule, and who can end the pause.
 pub(super) fn pause_message(triage: &Triage) -> String {
     let why = cut(triage.why.as_deref().unwrap_or("it did not say why"), QUOTED);
     format!(
@@ -80,7 +81,7 @@ pub(super) fn pause_message(triage: &Triage) -> String {
     )
 }
 
-/// Row 4, second half: a triage has something to record in the status.
+/// Row 4, second half: the triage must record something in the status.
 pub(super) fn speaks(case: Case<'_>) -> Row {
     match stage(case, &case.schedule.status) {
         Stage::Rests(because) | Stage::Suppressed { because, .. } => Row::Passes(because.into()),
@@ -108,7 +109,7 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
     }
 }
 
-/// Requests what a triage needs beside the writes to the status, once rows 0 to 4 have passed.
+/// Requests the actions that a triage needs besides writes to the status, once rows 0 to 4 have passed.
 pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
@@ -147,7 +148,7 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
 }
 
-/// Returns why a recorded failure begins no triage, if it otherwise would.
+/// Returns why a recorded failure starts no triage, if it otherwise would.
 pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
     match due(case, status) {
         Stage::Suppressed { why, .. } => Some(why),
@@ -231,7 +232,7 @@ fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the name of its last child, if that failed or was refused.
+    /// Returns the name of the last child, if that failed or was refused.
     fn failed_child(self, status: &ScheduleStatus) -> Option<Box<str>> {
         if let Some(triage) = status.triage.as_ref().filter(|triage| triage.state == State::Analysing) {
             return Some(triage.of.clone());
@@ -243,7 +244,7 @@ impl<'a> Case<'a> {
         Some(child_name(&self.schedule.id.name, last.slot).into())
     }
 
-    /// Returns its children that failed in a row in this plan, the newest first, and when each ended.
+    /// Returns the children that failed in a row in this plan, newest first, with the time at which each one ended.
     fn failures(self, status: &ScheduleStatus) -> impl Iterator<Item = (&'a Child, Option<Time>)> {
         let (from, success) = (status.planned_from, status.last_success);
         let newest_first = self.schedule.children.iter().rev().filter(move |child| Some(child.slot) > from);
@@ -253,19 +254,19 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Returns which evidence is to be read.
+    /// Returns which evidence must be read.
     fn gather(self) -> Gather {
         let Self { schedule, view, .. } = self;
         let status = &schedule.status;
         let refused = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Refused));
-        // A refused child never ran, so how other children failed does not concern it.
+        // A refused child never ran, so the failures of other children are not relevant.
         let failed = self.failures(status).filter(|_| refused.is_none());
         Gather {
             target: view.target.label().into(),
             failure_count: status.failure_count,
             last_success: status.last_success,
-            // A circuit of a workflow is another schedule's, or no triage would begin; its name is that user's free
-            // text.
+            // A circuit of a workflow concerns another schedule (otherwise no triage would begin), and its name is that
+            // user's free text.
             open_circuits: view
                 .target
                 .circuits
@@ -290,7 +291,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A triage begins: the verdict of the built-in analyst is known at once.
+    /// Starts a triage. The verdict of the built-in analyst is known at once.
     fn begins(self, gathered: &Gathered) -> Row {
         let schedule = self.schedule;
         let triage = Triage {
@@ -313,13 +314,13 @@ impl<'a> Case<'a> {
         Row::Decides(Step::says(status, "a triage begins"))
     }
 
-    /// Applies the answer of an analyst: it is recorded, and has the effect that it may have.
+    /// Applies the verdict of an analyst: records it, and carries out the effect that it may have.
     fn applies(self, judgement: &Judgement, triage: Triage) -> Row {
         let Self { schedule, .. } = self;
         let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
         let status = self.status();
-        // An answer about failures that have ended does not concern those after a success, or after the plan began
-        // anew.
+        // The verdict concerns failures that have ended. It has no effect after a later success, or after the plan
+        // started afresh.
         let goes_on = status.last_success.is_none_or(|at| at <= triage.at) && status.planned_from <= Some(triage.at);
         let is_failing = goes_on && status.failure_count >= schedule.triage.after;
         let intervals = match plan.every {

@@ -1,4 +1,4 @@
-//! What prevents a triage that would otherwise begin: its cooldown, the limit of an hour, and shared failures (section
+//! What prevents a triage that would otherwise begin: its cooldown, the hourly limit, and shared failures (section
 //! 13.6).
 
 use super::Case;
@@ -8,7 +8,7 @@ use crate::moment::{after, shown};
 use crate::schedule::{Outcome, ScheduleStatus};
 use crate::triage::{Analyst, Suppressed};
 
-/// Returns what prevents a triage that would otherwise begin, in order of importance, and until when.
+/// Returns what prevents a triage that would otherwise begin, in order of importance, each with the time when it ends.
 pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, String, Time)> {
     let Case { schedule, view, .. } = case;
     let (now, policy) = (view.now, view.policy.triage);
@@ -18,7 +18,7 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
         (Suppressed::Cooldown, because, until)
     });
     let others = put_off(case, status);
-    // The built-in table costs nothing.
+    // The built-in analyst costs nothing, so the limit does not count it.
     let is_counted = schedule.triage.analyst == Analyst::Pipeline;
     let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour);
     let too_many = too_many.filter(|until| is_counted && *until > now);
@@ -29,11 +29,11 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
     [cooldown, others, too_many].into_iter().flatten().collect()
 }
 
-/// Returns the shared failure that delays its triage: at most for an hour after the failure that made the triage due
-/// (section 13.6).
+/// Returns the shared failure that delays the triage. It delays the triage for at most an hour after the failure that
+/// made it due (section 13.6).
 fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, String, Time)> {
     let (now, circuits) = (case.view.now, &case.view.target.circuits);
-    // By the new status: the failure that is being recorded may be the shared one.
+    // The new status counts: the failure that is being recorded may be the shared one.
     let last = status.last_run.as_ref()?;
     let (failed_at, failed_with) = (last.ended_at.unwrap_or(last.slot), last.fingerprint.as_ref());
     let ends = after(case.due_since(status)?, PUT_OFF);
@@ -60,14 +60,14 @@ fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Strin
 }
 
 impl Case<'_> {
-    /// Returns when the failure ended that made a triage due: the first in a row with which there were enough. If its
-    /// child is gone, the failure came after the last success and after the plan began, so the later of these two
-    /// counts: a triage is never delayed for longer than an hour.
+    /// Returns the end of the failure that made a triage due: the one with which there were enough failures in a row.
+    /// If its child is gone, the failure came after the last success and after the plan began, so the later of these
+    /// two counts. A triage is therefore never delayed for longer than an hour.
     fn due_since(self, status: &ScheduleStatus) -> Option<Time> {
         let last = status.last_run.as_ref()?;
         let since = usize::try_from(status.failure_count.checked_sub(self.schedule.triage.after)?).ok()?;
         if since == 0 {
-            // A refusal has the time at which it was noticed, and a restart notices it again.
+            // The time of a refusal is when it was noticed, and a restarted operator notices it again.
             return last.ended_at.filter(|_| last.outcome == Some(Outcome::Failed)).or(Some(last.slot));
         }
         let due = self.failures(status).nth(since).and_then(|(_, at)| at);
