@@ -1,11 +1,11 @@
 //! Circuits: failures that many targets share (sections 13.5 and 13.6).
 //!
-//! An open circuit holds the schedules whose own last run failed with its fingerprint: they make no children, except
-//! one probe at a time. A schedule that has not failed is never held. While the circuit is open, failures of executions
-//! that no schedule made do not count for their targets. [`Fold`] computes the circuits from finished executions, and a
-//! decision sees them as [`Circuits`].
+//! An open circuit holds the schedules whose own last run failed with its fingerprint: they create no children, except
+//! one probe at a time. A schedule that has not failed is never held. While the circuit is open, the failures of
+//! executions without a schedule do not count for their targets. [`Fold`] computes the circuits from finished
+//! executions, and decisions read them as [`Circuits`].
 //!
-//! This module has no clock and no store: it is a function of events, which `view` delivers.
+//! This module has no clock and stores nothing: it is a function of the events that `view` delivers.
 
 mod counted;
 mod event;
@@ -32,22 +32,22 @@ pub use turn::{Asks, GRANTED_FOR, Turns};
 /// An open circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// The failure that it is about.
+    /// The failure that opened the circuit.
     pub fingerprint: Fingerprint,
-    /// The end of the failure that opened it.
+    /// When the last of these failures ended.
     pub opened_at: Time,
-    /// From when on it holds schedules and delays triage. Later than `opened_at` if another execution's success closed
-    /// the same circuit a short time before (section 13.5).
+    /// When the circuit begins to hold schedules and to delay triage. This is later than `opened_at` if another
+    /// execution's success closed the same circuit shortly before (section 13.5).
     pub holds_from: Time,
-    /// How many targets had failed when it opened.
+    /// How many targets had failed when the circuit opened.
     pub failed: u32,
-    /// How many probes have failed since it opened.
+    /// How many probes have failed since the circuit opened.
     pub failed_probes: u32,
-    /// How many probes each namespace has made since it opened.
+    /// How many probes each namespace has made since the circuit opened.
     pub probes: Arc<Probes>,
-    /// When the next probe may be made.
+    /// When the next probe may be created.
     pub next_probe_at: Time,
-    /// When it closes by itself, unless a failure of its kind or a probe comes before.
+    /// When the circuit closes by itself, unless a probe or another failure with its fingerprint comes before.
     pub quiet_at: Time,
     /// The schedule whose turn it is to probe, if there is one.
     pub turn: Option<Uid>,
@@ -57,13 +57,13 @@ pub struct OpenCircuit {
 pub type Probes = std::collections::BTreeMap<Arc<str>, u32>;
 
 impl OpenCircuit {
-    /// Returns whether it is open at a time.
+    /// Returns whether the circuit is open at a time.
     #[must_use]
     pub fn is_open(&self, now: Time) -> bool {
         now < self.quiet_at
     }
 
-    /// Returns whether it holds, at a time, the schedules that failed with its fingerprint.
+    /// Returns whether the circuit holds, at a time, the schedules that failed with its fingerprint.
     #[must_use]
     pub fn holds(&self, now: Time) -> bool {
         self.is_open(now) && self.holds_from <= now
@@ -73,13 +73,13 @@ impl OpenCircuit {
 /// A circuit that has closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedCircuit {
-    /// The failure that it was about.
+    /// The failure that had opened the circuit.
     pub fingerprint: Fingerprint,
-    /// When it opened.
+    /// When the circuit opened.
     pub opened_at: Time,
-    /// When it closed.
+    /// When the circuit closed.
     pub closed_at: Time,
-    /// Why.
+    /// Why the circuit closed.
     pub why: Closing,
 }
 
@@ -88,12 +88,12 @@ pub struct ClosedCircuit {
 pub enum Closing {
     /// A probe completed.
     Probe,
-    /// Another execution completed that uses the same registry, workflow or cluster, and began after the circuit
+    /// Another execution completed that uses the same registry, workflow or cluster, and that began after the circuit
     /// opened.
     Success,
-    /// Neither a failure of its kind nor a probe came for a long time.
+    /// No probe and no failure with the fingerprint came for a long time.
     Quiet,
-    /// With the present settings and history it would not open any more.
+    /// With the current settings and history the circuit would no longer open.
     Forgotten,
 }
 
@@ -110,7 +110,7 @@ impl Closing {
     }
 }
 
-/// The circuits, as a decision sees them. By default none is open, none was, and few targets fail.
+/// The circuits, as a decision sees them. By default no circuit is or was open, and few targets fail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circuits(Option<Arc<Seen>>);
 
@@ -119,9 +119,9 @@ pub struct Circuits(Option<Arc<Seen>>);
 pub struct Seen {
     /// The open circuits, in the order of their fingerprints.
     pub open: Vec<OpenCircuit>,
-    /// The circuits that closed a short time ago, at most one of each fingerprint.
+    /// The circuits that closed recently, at most one for each fingerprint.
     pub closed: Vec<ClosedCircuit>,
-    /// How many of the finished targets have failed, if that share is too large (section 13.6).
+    /// How many of the finished targets failed, if their share is too large (section 13.6).
     pub degraded: Option<Share>,
 }
 
@@ -133,23 +133,23 @@ impl From<Seen> for Circuits {
 }
 
 impl Circuits {
-    /// Returns the circuits that are open, in the order of their fingerprints.
+    /// Returns the open circuits, in the order of their fingerprints.
     pub fn open(&self) -> impl Iterator<Item = &OpenCircuit> {
         self.0.iter().flat_map(|seen| &seen.open)
     }
 
-    /// Returns the circuits that closed a short time ago.
+    /// Returns the circuits that closed recently.
     pub fn closed(&self) -> impl Iterator<Item = &ClosedCircuit> {
         self.0.iter().flat_map(|seen| &seen.closed)
     }
 
-    /// Returns how many of the finished targets have failed, while that share delays triage.
+    /// Returns how many of the finished targets failed, while their share delays triage.
     #[must_use]
     pub fn degraded(&self) -> Option<Share> {
         self.0.as_ref().and_then(|seen| seen.degraded)
     }
 
-    /// Returns whether a failure with this fingerprint that ended at this time is shared: its circuit was open then.
+    /// Returns whether a failure with this fingerprint is shared: its circuit was open at the time of the failure.
     #[must_use]
     pub fn is_open_for(&self, fingerprint: &Fingerprint, at: Time) -> bool {
         self.of(fingerprint).is_some_and(|circuit| circuit.opened_at <= at && circuit.is_open(at))
@@ -161,8 +161,8 @@ impl Circuits {
         self.of(failed_last_with?).filter(|circuit| circuit.holds(now))
     }
 
-    /// Returns when and why the circuit closed that held schedules whose last failure, at this time, has this
-    /// fingerprint.
+    /// Returns when and why the circuit of a fingerprint closed, for schedules whose last failure has this fingerprint
+    /// and ended at `failed_at`.
     #[must_use]
     pub fn closing(&self, failed_last_with: &Fingerprint, failed_at: Time, now: Time) -> Option<(Time, Closing)> {
         let quiet = self.of(failed_last_with).filter(|circuit| !circuit.is_open(now));
@@ -180,11 +180,11 @@ impl Circuits {
     }
 }
 
-/// Returns when a held schedule continues after the circuit closed: within one base cooldown, at another point of it
+/// Returns when a held schedule continues after the circuit closed: within one base cooldown, at a different point
 /// after each closing.
 #[must_use]
 pub fn goes_on_at(schedule: &Uid, closed_at: Time, base: Duration) -> Time {
-    // The low half of a time identifies the closing.
+    // The low 32 bits of the time identify the closing.
     let occasion = u32::try_from(closed_at.timestamp() & i64::from(u32::MAX)).unwrap_or_default();
     after(closed_at, Duration::from_secs(share_of(&schedule.to_string(), occasion, base.as_secs())))
 }

@@ -1,7 +1,7 @@
 //! One schedule (a `WorkflowSchedule` object), with the fields that decisions need (section 12).
 //!
-//! A schedule makes an execution, its *child*, for each of its *slots*. It paces itself: after a child that fails it
-//! waits longer. In every other way a child is an ordinary execution.
+//! A schedule creates an execution, its *child*, for each of its *slots*. It has its own pace: after a failed child it
+//! waits longer. In every other way, a child is an ordinary execution.
 
 pub mod cron;
 pub mod plan;
@@ -24,44 +24,44 @@ pub use plan::{Planned, PlannedBy};
 pub use retention::Retention;
 pub use status::{Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Ready, ScheduleStatus};
 
-/// What the index keeps of one `WorkflowSchedule`.
+/// The fields of one `WorkflowSchedule` that the index keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// Which object it is.
+    /// The object.
     pub id: ScheduleId,
-    /// The version that was seen; a write carries it back.
+    /// The version that was read; a write sends it back.
     pub version: Version,
     /// `metadata.generation`.
     pub generation: i64,
-    /// Whether its deletion has begun, or that of its namespace: it gets no more children.
+    /// Whether the schedule or its namespace is being deleted: no more children are created.
     pub leaving: bool,
-    /// Its plan; or why its spec cannot be used, for people (row 0).
+    /// The plan; or why the spec cannot be used, for people (row 0).
     pub plan: Result<Plan, Box<str>>,
     /// `spec.suspend`.
     pub suspended: bool,
-    /// `spec.hint`, if there is one that can be read.
+    /// `spec.hint`, if it is valid.
     pub hint: Option<Box<Hint>>,
     /// `spec.history`.
     pub history: HistoryLimits,
-    /// `spec.triage`. Most schedules leave it out, and share one.
+    /// `spec.triage`. Most schedules do not set it, and share one value.
     pub triage: Arc<TriageSpec>,
-    /// `spec.resume.triage`: the triage whose pause or values a person has ended.
+    /// `spec.resume.triage`: the triage whose pause or adjusted values a person has ended.
     pub resume: Option<Box<str>>,
-    /// The revision of its plan: another one begins the plan anew.
+    /// The revision of the plan. When it changes, the plan starts afresh.
     pub revision: Revision,
-    /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
+    /// `spec.template.spec.workflowRef.workflowId`: the workflow that a child would run.
     pub workflow_id: Arc<str>,
-    /// What its child would run, for fingerprints.
+    /// What a child would run, for fingerprints.
     pub origin: Arc<Origin>,
-    /// The pause of its namespace or of its target's namespace, if there is one.
+    /// The pause of the schedule's namespace or of its target's namespace, if there is one.
     pub paused: Option<Arc<Pause>>,
-    /// Its status.
+    /// The status of the schedule.
     pub status: ScheduleStatus,
-    /// The existing executions that were made for it, also on an earlier target; by slot.
+    /// The existing executions that were created for the schedule, by slot, including those on an earlier target.
     pub children: Vec<Child>,
-    /// The execution that analyses its failures, if there is one.
+    /// The execution that analyses the schedule's failures, if there is one.
     pub analyst: Option<Box<AnalystRun>>,
-    /// What this process remembers of it.
+    /// What this process remembers of the schedule.
     pub memory: ScheduleMemory,
 }
 
@@ -74,9 +74,9 @@ pub struct Plan {
     pub min_interval: Duration,
     /// `spec.maxInterval`: how far backoff and hints may move a slot.
     pub max_interval: Duration,
-    /// `spec.spread`: all slots are later by a constant share of it.
+    /// `spec.spread`: all slots are delayed by a constant share of this duration.
     pub spread: Duration,
-    /// `spec.startingDeadlineSeconds`: how late after its slot a child may be made. None: at any time.
+    /// `spec.startingDeadlineSeconds`: how long after its slot a child may be created. `None`: there is no deadline.
     pub deadline: Option<Duration>,
 }
 
@@ -89,12 +89,12 @@ pub enum Every {
     Cron(Arc<cron::Cron>),
 }
 
-/// A request of an advisor for the next slot (`spec.hint`).
+/// An advisor's request for the next slot (`spec.hint`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The request.
     pub wish: Wish,
-    /// When it expires.
+    /// When the request expires.
     pub expires_at: Time,
 }
 
@@ -122,18 +122,18 @@ impl Default for HistoryLimits {
     }
 }
 
-/// The revision of a plan, in three digests: of the uid (16 bits), of interval, cron, zone and spread (20 bits), and of
-/// what the template makes run (20 bits). An edit with the same digest, one in a million, is not noticed, and the plan
+/// The revision of a plan, made of three digests: of the uid (16 bits), of interval, cron, zone and spread (20 bits),
+/// and of what the template runs (20 bits). One edit in a million has the same digest. It is not noticed, and the plan
 /// continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// How many bits the digests of plan and template have each.
+    /// The number of bits of the plan digest, and of the template digest.
     const BITS: u32 = 20;
     const MASK: u64 = (1 << Self::BITS) - 1;
 
-    /// Makes a revision of three digests, and keeps as many bits of them as it holds.
+    /// Creates a revision from three digests, each cut to its number of bits.
     #[must_use]
     pub fn of(uid: u64, plan: u64, template: u64) -> Self {
         Self((uid & 0xffff) << (2 * Self::BITS) | (plan & Self::MASK) << Self::BITS | template & Self::MASK)
@@ -146,7 +146,7 @@ impl Revision {
     }
 }
 
-/// The spelling of the API.
+/// Writes the spelling of the API.
 impl std::fmt::Display for Revision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (uid, plan, template) = self.parts();
@@ -160,13 +160,13 @@ const SLOTS_WITHOUT_SUCCESS: u32 = 3;
 /// What this process remembers of a schedule. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleMemory {
-    /// The child whose creation the API server refused for good, until the status records it.
+    /// The child that the API server refused to create, until the status records the refusal.
     pub create_refused: Option<Box<RefusedChild>>,
-    /// The words of a child that did not complete, until the status records them.
+    /// The message of a child that did not complete, until the status records it.
     pub child_message: Option<Box<SaidOfChild>>,
     /// The slot for which this process last tried to create a child: the answer may have been lost.
     pub create_tried: Option<Time>,
-    /// The evidence for a triage, until that has ended.
+    /// The evidence for a triage, until the triage has ended.
     pub triage_evidence: Option<Box<Gathered>>,
     /// The answer of an analyst, until the status records it.
     pub analyst_answer: Option<Box<Heard>>,
@@ -177,75 +177,75 @@ pub struct ScheduleMemory {
 /// The answer of an analyst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The triage that it is about, by the name of the child.
+    /// The triage that the answer belongs to, by the name of the child.
     pub of: Box<str>,
-    /// Its judgement, or why there is none.
+    /// The judgement, or why there is none.
     pub said: Result<Judgement, Box<str>>,
 }
 
 /// How a child ended, in the words of its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaidOfChild {
-    /// Its slot.
+    /// The slot of the child.
     pub slot: Time,
-    /// The words, which quote no value of a parameter.
+    /// The message, without any value of a parameter.
     pub words: Box<str>,
 }
 
-/// A child that the API server refuses.
+/// A child that the API server refused to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedChild {
-    /// Its slot.
+    /// The slot of the child.
     pub slot: Time,
     /// The answer of the API server, cut to the limit of a status.
     pub message: Box<str>,
 }
 
-/// An execution that was made for a slot of a schedule, as the schedule sees it.
+/// An execution that was created for a slot of a schedule, as the schedule sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
     /// The uid of the execution.
     pub uid: Uid,
-    /// The slot that it was made for.
+    /// The slot for which the execution was created.
     pub slot: Time,
-    /// When it was made.
+    /// When the execution was created.
     pub created: Time,
-    /// Its state.
+    /// The state of the execution.
     pub state: ChildState,
 }
 
 /// The state of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildState {
-    /// It has not ended.
+    /// The child has not ended.
     AtWork,
-    /// It has ended.
+    /// The child has ended.
     Ended {
-        /// How.
+        /// How the child ended.
         outcome: Outcome,
-        /// When, if its status has the time.
+        /// When the child ended, if its status has the time.
         at: Option<Time>,
-        /// Why, in one word of the API, if it did not complete.
+        /// Why the child did not complete, in one word of the API.
         reason: Option<&'static str>,
-        /// The fingerprint of its failure, if its status has one.
+        /// The fingerprint of the failure, if the status of the child has one.
         fingerprint: Option<Fingerprint>,
     },
 }
 
-/// The relation of an execution to the schedule that it was made for.
+/// The relation of an execution to the schedule for which it was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildOf {
     /// The uid of the schedule.
     pub schedule: Uid,
-    /// The slot that it was made for.
+    /// The slot for which the execution was created.
     pub slot: Time,
-    /// Whether it analyses why the child of that slot failed: then it is not a child itself.
+    /// Whether the execution analyses why the child of that slot failed; it is then not a child itself.
     pub analyses: bool,
-    /// Whether the schedule still needs it.
+    /// Whether the schedule still needs the execution.
     pub keep: Retention,
 }
 
-/// Returns the name of the child of a slot. It never changes, so no slot has two children.
+/// Returns the name of the child of a slot. It is always the same, so no slot has two children.
 #[must_use]
 pub fn child_name(schedule: &str, slot: Time) -> String {
     format!("{schedule}-{}", slot.timestamp())
@@ -263,7 +263,7 @@ pub fn analysed_slot(schedule: &str, analyst: &str) -> Option<Time> {
     slot_of(schedule, analyst.strip_suffix(ANALYST)?)
 }
 
-/// What the name of an analyst ends with.
+/// The suffix of an analyst's name.
 const ANALYST: &str = "-triage";
 
 /// Reads the slot from the name of a child.
@@ -275,15 +275,15 @@ pub fn slot_of(schedule: &str, child: &str) -> Option<Time> {
 }
 
 impl Schedule {
-    /// Returns the slot up to which all are used: none of them runs any more.
+    /// Returns the slot up to which all slots are used and do not run any more.
     #[must_use]
     pub fn used_up_to(&self) -> Option<Time> {
         let last = self.status.last_run.as_ref().map(|last| last.slot);
         last.max(self.status.planned_from)
     }
 
-    /// Returns whether a person has ended the pause of its triage, or the values that it or an earlier one has set, and
-    /// its plan has not begun anew since.
+    /// Returns whether a person has ended the pause of the latest triage, or the values that this or an earlier triage
+    /// set, and the plan has not started afresh since.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         let has_values = self.status.adjust.is_some();
@@ -291,13 +291,13 @@ impl Schedule {
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
-    /// Returns the open circuit that holds it: the one with the fingerprint of its last run (section 13.5).
+    /// Returns the open circuit that holds the schedule: the one with the fingerprint of its last run (section 13.5).
     #[must_use]
     pub fn held_by<'a>(&self, circuits: &'a Circuits, now: Time) -> Option<&'a OpenCircuit> {
         circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
     }
 
-    /// Returns the fingerprint and the time of its last run in this plan, if that failed.
+    /// Returns the fingerprint and the time of the last run in this plan, if it failed.
     #[must_use]
     pub fn failed_last(&self) -> Option<(&Fingerprint, Time)> {
         let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
@@ -305,8 +305,8 @@ impl Schedule {
         last.fingerprint.as_ref().filter(|_| in_this_plan).map(|it| (it, last.ended_at.unwrap_or(last.slot)))
     }
 
-    /// Returns when its third slot without a success comes: from then on something keeps it from its purpose (section
-    /// 12.2). None if it should not run, a triage has paused it, or its spec cannot be used.
+    /// Returns when the third slot without a success comes, after which the schedule counts as failing its purpose
+    /// (section 12.2). `None` if the schedule should not run, a triage has paused it, or its spec cannot be used.
     #[must_use]
     pub fn success_due(&self) -> Option<Time> {
         let status = &self.status;
@@ -331,7 +331,7 @@ impl Schedule {
         self.children.iter().find(|child| child.slot == slot)
     }
 
-    /// Returns the children without a recorded outcome, the earliest first: that of its last run, if it exists, and
+    /// Returns the children without a recorded outcome, earliest first: the child of the last run, if it exists, and
     /// those with a later slot in this plan.
     pub fn unrecorded(&self) -> impl Iterator<Item = &Child> {
         let last = self.status.last_run.as_ref();

@@ -1,9 +1,9 @@
-//! Triage of a schedule that keeps failing (section 13.2 to 13.4): an analyst examines its last failures once, and its
-//! verdict is applied within closed rights.
+//! Triage of a schedule that keeps failing (sections 13.2 to 13.4): an analyst examines its last failures once, and the
+//! verdict is applied within fixed limits.
 //!
-//! An analyst is a table in this crate ([`builtin`]), or a workflow. Both give a [`Judgement`], and only [`apply`]
-//! gives it an effect: it changes the status of one schedule and nothing else. This module knows no JSON: evidence goes
-//! out and judgements come in as values.
+//! An analyst is a table in this crate ([`builtin`]) or a workflow. Both return a [`Judgement`]. Only [`apply`] gives a
+//! judgement an effect: it changes the status of one schedule and nothing else. This module does not handle JSON:
+//! evidence and judgements are values.
 
 pub mod apply;
 pub mod builtin;
@@ -21,27 +21,27 @@ use crate::words::words;
 
 pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
 
-/// The longest explanation of an analyst, in characters. A status holds it.
+/// The longest explanation of an analyst that a status can hold, in characters.
 pub const WHY: usize = 1_000;
 /// The longest advice, in characters.
 pub const FIX: usize = 4_000;
-/// The longest value of a parameter, in characters, as the API has it.
+/// The longest value of a parameter, in characters, as in the API.
 pub const PARAMETER_VALUE: usize = 8_192;
-/// How long all parameter keys and values of one execution may be together, in characters, as in the CRD.
+/// The longest total of all parameter keys and values of one execution, in characters, as in the CRD.
 pub const PARAMETERS_SIZE: usize = 65_536;
 /// How many refused requests of an analyst are recorded.
 pub const REFUSED: usize = 16;
 
 words! {
-    /// Says who looks at the failures of a schedule.
+    /// Names the analyst of a schedule's failures.
     #[derive(Default)]
     pub enum Analyst {
-        /// Nobody does.
+        /// There is no triage.
         Off,
-        /// A table in the operator.
+        /// The analyst is a table in the operator.
         #[default]
         BuiltIn,
-        /// A workflow.
+        /// The analyst is a workflow.
         Pipeline,
     }
 }
@@ -49,18 +49,18 @@ words! {
 /// The triage settings of a schedule (`spec.triage`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriageSpec {
-    /// Who analyses.
+    /// The analyst.
     pub analyst: Analyst,
-    /// After how many failures in a row.
+    /// The number of failures in a row that starts a triage.
     pub after: u32,
-    /// How long a pipeline may take.
+    /// The timeout of the analyst's workflow.
     pub timeout: Duration,
-    /// What a verdict may change. Parameters that the template does not have are left out.
+    /// The fields that a verdict may change, without parameters that the template does not have.
     pub allow_adjust: Vec<Field>,
-    /// The time-out of the template, if a verdict may change it: no verdict makes it shorter. None: the default.
+    /// The timeout of the template, if a verdict may change it; no verdict shortens it. `None`: the default applies.
     pub template_timeout: Option<Duration>,
-    /// How long the parameter values of a verdict can be together, in characters, so that the execution stays within
-    /// the limit of the API, whichever values of the template they replace.
+    /// The longest total of the parameter values in a verdict, in characters. It keeps the execution within the limit
+    /// of the API, whichever values of the template are replaced.
     pub room: usize,
 }
 
@@ -82,7 +82,7 @@ impl Default for TriageSpec {
 pub enum Field {
     /// The interval.
     Interval,
-    /// The time-out of the executions.
+    /// The timeout of the executions.
     Timeout,
     /// One parameter of the executions.
     Parameter(Box<str>),
@@ -111,29 +111,29 @@ impl std::fmt::Display for Field {
 }
 
 words! {
-    /// Says what an analyst recommends.
+    /// Names the recommendation of an analyst.
     pub enum Verdict {
-        /// Nothing: the backoff is the cure.
+        /// Do nothing: the backoff is enough.
         DoNothing,
-        /// A person has to mend something.
+        /// A person must repair something.
         FileFix,
-        /// Nothing more should run until a person has looked.
+        /// Nothing more should run until a person has examined the failures.
         PauseAndNotify,
         /// The schedule should have another interval, timeout or parameter.
         AdjustConfig,
     }
 }
 
-/// The answer of an analyst: read and bounded, and not yet checked against its rights.
+/// The judgement of an analyst, read and limited in size, but not yet checked against what it may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What it recommends.
+    /// The recommendation.
     pub verdict: Verdict,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: Box<str>,
     /// What a person can do.
     pub fix: Option<Box<str>>,
-    /// The values that it requests, with [`Verdict::AdjustConfig`].
+    /// The requested values, with [`Verdict::AdjustConfig`].
     pub adjust: Wanted,
 }
 
@@ -142,45 +142,45 @@ pub struct Judgement {
 pub struct Wanted {
     /// Another interval, as written.
     pub interval: Option<Box<str>>,
-    /// Another time-out, as written.
+    /// Another timeout, as written.
     pub timeout: Option<Box<str>>,
     /// Other values of parameters.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// The values that replace those of the spec (`status.adjust`), until the plan begins anew.
+/// The values that replace those of the spec (`status.adjust`), until the plan starts afresh.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjust {
     /// Replaces `spec.interval`.
     pub interval: Option<Duration>,
-    /// Replaces the time-out of the template.
+    /// Replaces the timeout of the template.
     pub timeout: Option<Duration>,
-    /// Replace values of parameters of the template.
+    /// Replaces values of parameters of the template.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
 words! {
-    /// Says how far a triage is.
+    /// Names the state of a triage.
     pub enum State {
         /// The analyst has not answered yet.
         Analysing,
         /// The verdict is recorded, and changes nothing.
         Noted,
-        /// The verdict is recorded, and a person has something to mend.
+        /// The verdict is recorded, and a person must repair something.
         Filed,
         /// There is no usable verdict.
         Failed,
-        /// Nothing runs until a person ends it.
+        /// The schedule is paused until a person resumes it.
         Paused,
-        /// The adjustments are in force until a person ends them.
+        /// The adjusted values apply until a person ends them.
         Adjusted,
-        /// The plan has begun anew since: neither a pause nor adjustments are left.
+        /// The plan has started afresh: neither a pause nor adjusted values are left.
         Over,
     }
 }
 
 impl State {
-    /// Returns whether a person can end it (`spec.resume`).
+    /// Returns whether a person can end the effect of the triage (`spec.resume`).
     #[must_use]
     pub fn is_standing(self) -> bool {
         matches!(self, Self::Paused | Self::Adjusted)
@@ -190,62 +190,62 @@ impl State {
 /// The record of the latest triage of a schedule (`status.triage`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Triage {
-    /// The name of the failed child that it is about: the name of this triage, too.
+    /// The name of the failed child that the triage is about, which also identifies the triage.
     pub of: Box<str>,
-    /// When it began.
+    /// When the triage began.
     pub at: Time,
-    /// Who analyses.
+    /// The analyst.
     pub analyst: Analyst,
-    /// The execution that analyses, once it was seen.
+    /// The execution that analyses the failures, once it was seen.
     pub run: Option<(Arc<str>, Uid)>,
     /// The common fingerprint of the failures, if they have one.
     pub fingerprint: Option<Fingerprint>,
     /// The digest of the evidence, in hexadecimal digits.
     pub evidence: Option<Box<str>>,
-    /// What the analyst recommends.
+    /// The recommendation of the analyst.
     pub verdict: Option<Verdict>,
-    /// Why, or why there is no verdict.
+    /// The reason for the recommendation, or why there is none.
     pub why: Option<Box<str>>,
     /// What a person can do.
     pub fix: Option<Box<str>>,
     /// The requests of the analyst that were refused, with the reason.
     pub refused: Vec<Box<str>>,
-    /// How far it is.
+    /// The state of the triage.
     pub state: State,
 }
 
 /// The execution that analyses the failures of a schedule, as the schedule sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalystRun {
-    /// Which execution.
+    /// The execution.
     pub id: ExecutionId,
-    /// The slot of the child that it is about.
+    /// The slot of the child that the triage is about.
     pub of: Time,
-    /// Its state.
+    /// The state of the execution.
     pub state: AnalystState,
 }
 
 /// The state of an analyst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnalystState {
-    /// It has not ended.
+    /// The analyst has not ended.
     AtWork,
-    /// It completed: its verdict can be read.
+    /// The analyst completed, so its verdict can be read.
     Completed,
-    /// It ended without a verdict; how, in one word of the API.
+    /// The analyst ended without a verdict; contains how it ended, in one word of the API.
     Ended(&'static str),
 }
 
-/// Why no triage begins, though a schedule keeps failing.
+/// Why no triage begins although a schedule keeps failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suppressed {
-    /// The last one began too short a time ago.
+    /// The last triage began too recently.
     Cooldown,
-    /// Other targets fail with it, too: the circuit paces the schedule.
+    /// Other targets fail with the same fingerprint, and its circuit holds the schedule.
     CircuitOpen,
-    /// Too large a share of all targets fails, so the fault is not this schedule's alone.
+    /// Too large a share of all targets fails, so the fault is not only in this schedule.
     Degraded,
-    /// Too many began within the hour.
+    /// Too many triages began within the hour.
     TooMany,
 }
 
@@ -265,8 +265,7 @@ impl Suppressed {
     }
 }
 
-/// The triages of other schedules in the whole cluster that began within the last hour, the earliest first. Cheap to
-/// clone.
+/// The triages of other schedules in the cluster that began within the last hour, earliest first. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Begun(Arc<[Began]>);
 
@@ -283,8 +282,8 @@ pub struct Began {
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
-    /// Keeps the triages that began within the hour before now. One that lies far in the future comes from a wrong
-    /// clock, and would count for as long.
+    /// Keeps the triages that began within the hour before now. A time far in the future comes from a wrong clock, and
+    /// is ignored: it would count until then.
     #[must_use]
     pub fn within_the_hour(others: impl IntoIterator<Item = Began>, now: Time) -> Self {
         let is_recent = |it: &Began| after(it.at, HOUR) > now && it.at <= after(now, MAX_AHEAD);
@@ -293,9 +292,9 @@ impl Begun {
         Self(others.into())
     }
 
-    /// Returns when its namespace may begin another triage, with this limit for an hour: none if it may now. Namespaces
-    /// take turns: each may while more places of the hour are free than it has used, so that no namespace takes the
-    /// last ones from all others (section 13.2). It does not apply to a limit of 0, with which no triage begins.
+    /// Returns when the schedule's namespace may begin another triage, with this hourly limit; `None` if it may now. A
+    /// namespace may begin one while more of the limit is free than the namespace has used, so no namespace can use it
+    /// up (section 13.2). Not applicable to a limit of 0, with which no triage begins.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let mut taken = 0_u32;

@@ -1,6 +1,6 @@
 //! The failures that may open a circuit: for each fingerprint, the targets that failed with it within the window.
 //!
-//! The cost of an end does not grow with the number of past failures (section 13.5): failures are indexed by
+//! The cost of one event does not grow with the number of past failures (section 13.5): failures are indexed by
 //! fingerprint, by the subject that a success refutes, and by age.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,8 +10,8 @@ use crate::Time;
 use crate::chain::ChainName;
 use crate::fingerprint::Fingerprint;
 
-/// How many fingerprints are counted at once. A user who makes up workflows could bring any number of them. Beyond the
-/// limit, the fingerprint with the oldest last failure is forgotten.
+/// How many fingerprints are counted at once. A user who invents workflows could cause any number of fingerprints.
+/// Beyond the limit, the fingerprint whose last failure is oldest is forgotten.
 pub(super) const MOST_COUNTED: usize = 1_000;
 
 /// The targets that failed with each fingerprint whose circuit is closed.
@@ -33,7 +33,7 @@ struct Failures {
 }
 
 impl Counted {
-    /// Counts a failure, and returns how many targets have failed with its fingerprint since the window began.
+    /// Counts a failure, and returns how many targets have failed with its fingerprint within the window.
     pub(super) fn add(
         &mut self,
         fingerprint: &Fingerprint,
@@ -65,14 +65,14 @@ impl Counted {
         self.remove(fingerprint);
     }
 
-    /// Forgets the fingerprints without a failure since a time.
+    /// Forgets the fingerprints that had no failure since a time.
     pub(super) fn forget_before(&mut self, begins: Time) {
         while let Some((_, oldest)) = self.by_age.first().filter(|(newest, _)| *newest < begins).cloned() {
             self.remove(&oldest);
         }
     }
 
-    /// Records a success that began at a time: earlier failures with this fingerprint are refuted.
+    /// Records a success that began at a time: it refutes earlier failures with this fingerprint.
     pub(super) fn refute(&mut self, fingerprint: &Fingerprint, began: Time) {
         let Some(mut known) = self.remove(fingerprint) else { return };
         known.of.retain(|_, at| *at >= began);
@@ -81,7 +81,7 @@ impl Counted {
         }
     }
 
-    /// Refutes all fingerprints of a subject.
+    /// Records a success that refutes earlier failures with any fingerprint of a subject.
     pub(super) fn refute_all(&mut self, subject: &str, began: Time) {
         for fingerprint in self.by_subject.get(subject).cloned().into_iter().flatten() {
             self.refute(&fingerprint, began);

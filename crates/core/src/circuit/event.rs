@@ -1,4 +1,4 @@
-//! The events that circuits are computed from: a child was made, or an execution ended.
+//! The events from which circuits are computed: a child was created, or an execution ended.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use crate::chain::ChainName;
 use crate::fingerprint::{Fingerprint, Origin};
 use crate::name::Uid;
 
-/// Something that happened to one execution.
+/// An event of one execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When it happened.
+    /// When the event happened.
     pub at: Time,
     /// The execution.
     pub uid: Uid,
-    /// The namespace of the execution, which may differ from that of its target.
+    /// The namespace of the execution, which may differ from the namespace of its target.
     pub namespace: Arc<str>,
-    /// What it runs, and from which registry.
+    /// The workflow that the execution runs, and its registry.
     pub origin: Arc<Origin>,
-    /// The schedule that it was made for, if it is a child.
+    /// The schedule for which the execution was created, if it is a child.
     pub schedule: Option<Uid>,
     /// What happened.
     pub what: What,
@@ -27,15 +27,16 @@ pub struct Event {
 /// What happened to an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// It was made for a schedule. If a circuit holds that schedule, the child is a probe.
+    /// The execution was created for a schedule. If a circuit holds that schedule, the execution is a probe.
     Made,
-    /// It ended, and was neither skipped nor cancelled nor too late. The analysis of a triage is no event.
+    /// The execution ended, and was neither skipped nor cancelled nor too late. The analysis for a triage causes no
+    /// event.
     Ended {
-        /// The target that it ran on.
+        /// The target of the execution.
         target: ChainName,
-        /// When it was made.
+        /// When the execution was created.
         created: Time,
-        /// How it ended.
+        /// How the execution ended.
         end: End,
     },
 }
@@ -43,16 +44,16 @@ pub enum What {
 /// How an execution ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It completed.
+    /// The execution completed.
     Succeeded {
-        /// When it was committed to its run (`status.startTime`).
+        /// When the execution committed to its run (`status.startTime`).
         started_at: Time,
     },
-    /// It failed.
+    /// The execution failed.
     Failed {
-        /// The fingerprint; none if its status has none that circuits know.
+        /// The fingerprint; `None` if the status has none that circuits use.
         fingerprint: Option<Fingerprint>,
-        /// Whether it failed before anything of it ran: only such failures open a circuit.
+        /// Whether the execution failed before anything ran: only such failures open a circuit.
         before_start: bool,
     },
 }
@@ -61,7 +62,7 @@ pub enum End {
 pub(super) type Place = (Time, Uid, bool);
 
 impl Event {
-    /// Returns its position: by time, then by uid. An execution is made before it ends.
+    /// Returns the position of the event: by time, then by uid. The creation of an execution comes before its end.
     pub(super) fn order(&self) -> Place {
         (self.at, self.uid.clone(), matches!(self.what, What::Ended { .. }))
     }

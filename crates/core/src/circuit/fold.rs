@@ -1,8 +1,8 @@
-//! The circuits as a fold over events, in the order of their times, whatever the order of their delivery.
+//! The circuits as a fold over events in the order of their times, whatever the order of delivery.
 //!
-//! The events of the last half minute are kept beside the state before them, so that a somewhat late event costs one
-//! pass over these. An event that is older requires folding everything anew; an event older than the window changes
-//! nothing (section 13.5).
+//! The events of the last half minute are kept, together with the state before them. A slightly late event then costs
+//! one pass over the kept events. An older event requires folding all events again; an event older than the window
+//! changes nothing (section 13.5).
 
 use std::time::Duration;
 
@@ -16,40 +16,40 @@ use crate::moment::before;
 use crate::name::Uid;
 use crate::policy::Policy;
 
-/// How late an event may come without everything being folded anew: the time that a busy API server takes to accept a
-/// status, and its watch to deliver it.
+/// How late an event may arrive without folding all events again. This is the time that a busy API server takes to
+/// accept a status, and its watch to deliver it.
 const LATE: Duration = Duration::from_secs(30);
-/// After how many events the base state moves on even if none of them is late, so that their number is limited.
+/// The number of kept events after which the base state advances even if none of them is late.
 const MOST_KEPT: usize = 16_384;
 
-/// The result of taking events in.
+/// The result of adding events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
-    /// They count, were known, or change nothing.
+    /// The events count, were already known, or change nothing.
     Yes,
-    /// Some are older than the kept events: everything must be folded anew.
+    /// Some events are older than the kept events: all events must be folded again.
     TooOld,
 }
 
-/// The circuits, with the newest events.
+/// The circuits, with the most recent events.
 #[derive(Clone, Debug)]
 pub struct Fold {
     settings: Settings,
     /// The state before the kept events.
     base: State,
-    /// The position of the last event that is not kept.
+    /// The position of the last event that is not kept any more.
     before: Option<Place>,
-    /// The newest events, in order.
+    /// The most recent events, in order.
     events: Vec<(Place, Event)>,
-    /// The state after the first `folded` events; outdated if these have changed since.
+    /// The state after the first `folded` events; outdated if those have changed since.
     current: State,
     folded: Option<usize>,
     newest: Newest,
 }
 
 impl Fold {
-    /// Makes an empty fold.
+    /// Creates an empty fold.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Fold {
         }
     }
 
-    /// Makes a fold of all known events.
+    /// Creates a fold of all known events.
     #[must_use]
     pub fn of(policy: &Policy, events: impl IntoIterator<Item = Event>) -> Self {
         let mut fold = Self::new(policy);
@@ -73,13 +73,13 @@ impl Fold {
         fold
     }
 
-    /// Returns whether it was folded with these settings of circuits.
+    /// Returns whether the fold uses these settings of circuits.
     #[must_use]
     pub fn is_by(&self, policy: &Policy) -> bool {
         self.settings == Settings::of(policy)
     }
 
-    /// Takes events in, in any order. They are folded when the circuits are read next.
+    /// Adds events, in any order. They are folded when the circuits are next read.
     pub fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Taken {
         let known = self.events.len();
         let mut taken = Taken::Yes;
@@ -103,7 +103,7 @@ impl Fold {
         taken
     }
 
-    /// Forgets that a child was made: it was deleted before its end, so the outcome of the probe is unknown.
+    /// Removes the creation of a child that was deleted before its end: the outcome of its probe is unknown.
     pub fn forget(&mut self, created: Time, child: &Uid) -> Taken {
         let place = (created, child.clone(), false);
         match self.events.binary_search_by(|(other, _)| other.cmp(&place)) {
@@ -117,27 +117,28 @@ impl Fold {
         }
     }
 
-    /// Returns the circuit that a child of a schedule probes, if it was made at this time, by the folded events.
+    /// Returns the circuit that a child of a schedule probes if it was created at this time, according to the folded
+    /// events.
     #[must_use]
     pub fn probed(&self, schedule: &Uid, created: Time) -> Option<&Fingerprint> {
         self.current.probed_circuit(schedule, created, &self.settings)
     }
 
-    /// Returns the circuits that are open at a time, without turns, those that closed a short time before, and whether
-    /// too many targets fail.
+    /// Returns the circuits that are open at a time (without turns), those that closed recently, and whether too many
+    /// targets fail.
     pub fn seen(&mut self, now: Time) -> Seen {
         self.settle();
         let (open, closed) = self.current.snapshot(&self.settings, now);
         Seen { open, closed, degraded: self.newest.degraded(&self.settings.circuits, now) }
     }
 
-    /// Returns the circuits as a decision sees them, without turns.
+    /// Returns the circuits as decisions see them, without turns.
     #[must_use]
     pub fn circuits(&mut self, now: Time) -> Circuits {
         self.seen(now).into()
     }
 
-    /// Marks the events from this position on as changed.
+    /// Marks the events from this position on as not folded.
     fn undo(&mut self, from: usize) {
         self.folded = self.folded.filter(|folded| from >= *folded);
     }
@@ -158,7 +159,7 @@ impl Fold {
         self.folded = Some(self.events.len());
     }
 
-    /// Moves the base state on past the events that can no longer be late.
+    /// Advances the base state past the events that can no longer be late.
     fn move_on(&mut self) {
         let Some(((newest, ..), _)) = self.events.last() else { return };
         let begins = before(*newest, LATE);

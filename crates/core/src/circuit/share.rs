@@ -1,7 +1,7 @@
-//! The share of targets that only fail: while it is large, triage waits (section 13.6).
+//! The share of targets that only fail. While it is too large, triage waits (section 13.6).
 //!
-//! A target that has also succeeded within the window does not count as failed: something flaky is not down, and its
-//! schedules are worth a triage. The order of the ends does not matter, so nothing is folded here.
+//! A target that has also succeeded within the window does not count as failed: a flaky target is not down, and its
+//! schedules deserve a triage. The order of the ends does not matter, so nothing is folded here.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,11 +11,11 @@ use crate::chain::ChainName;
 use crate::moment::before;
 use crate::policy::CircuitPolicy;
 
-/// How many ends the share is computed from, at most two for each target: some 100 bytes each. The share of the newest
-/// twenty thousand is as good as the share of all.
+/// How many ends the share is computed from, at most two for each target; each takes about 100 bytes. The share of the
+/// newest twenty thousand is as good as the share of all.
 pub(super) const MOST: usize = 20_000;
 
-/// A number of failed targets out of all that finished.
+/// The number of failed targets, and the number of finished targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// How many targets only failed.
@@ -28,7 +28,7 @@ pub struct Share {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Newest {
     by_target: HashMap<ChainName, Ends>,
-    /// The same in the order of times, with whether each was a success.
+    /// The same ends ordered by time, with whether each was a success.
     in_order: BTreeSet<(Time, ChainName, bool)>,
     failed: u32,
 }
@@ -61,7 +61,7 @@ impl Newest {
         }
     }
 
-    /// Returns the share within the window, if it is too large by the policy.
+    /// Returns the share within the window, if the policy considers it too large.
     pub(super) fn degraded(&mut self, policy: &CircuitPolicy, now: Time) -> Option<Share> {
         let begins = before(now, policy.outage_window);
         while self.in_order.first().is_some_and(|(at, ..)| *at < begins) {

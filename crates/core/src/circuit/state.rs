@@ -15,17 +15,18 @@ use crate::moment::{after, before};
 use crate::name::Uid;
 use crate::policy::{CircuitPolicy, Policy};
 
-/// How many circuits can be open: as many as the metric has series. A further one stays closed.
+/// The maximum number of open circuits, which is also the number of series of the metric. Any further circuit stays
+/// closed.
 pub(super) const MOST_OPEN: usize = 100;
-/// For how many schedules the last failure is remembered: four times as many as an installation is made for. A child of
-/// any other schedule is no probe.
+/// For how many schedules the last failure is remembered: four times as many as the operator is designed for. A child
+/// of any other schedule is not a probe.
 const MOST_SCHEDULES: usize = 20_000;
-/// How many closings are kept while they matter.
+/// How many closed circuits are remembered while they matter.
 const MOST_CLOSED: usize = 100;
-/// For how many namespaces the probes of a circuit are counted. Other namespaces count as if they had made none.
+/// For how many namespaces the probes of a circuit are counted. Other namespaces count as having made none.
 const MOST_NAMESPACES: usize = 1_000;
 
-/// For how long at most an open circuit, or a large share of failures, delays a triage (section 13.6).
+/// The longest time for which an open circuit, or a large share of failures, delays a triage (section 13.6).
 pub const PUT_OFF: Duration = Duration::from_hours(1);
 
 /// The part of the policy that circuits depend on.
@@ -40,12 +41,13 @@ impl Settings {
         Self { circuits: policy.circuits, backoff: policy.backoff }
     }
 
-    /// After how long without a failure of its kind or a probe a circuit closes by itself: twice the longest wait.
+    /// After how long without a probe or another failure with its fingerprint a circuit closes by itself: twice the
+    /// longest wait.
     fn quiet(&self) -> Duration {
         self.backoff.after(u32::MAX).saturating_mul(2)
     }
 
-    /// For how long a closing matters: to held schedules, to a circuit that opens again, and to a triage.
+    /// How long a closed circuit matters: for held schedules, for reopening, and for triage.
     fn remembered(&self) -> Duration {
         self.backoff.base.max(self.backoff.max).max(PUT_OFF)
     }
@@ -55,7 +57,7 @@ impl Settings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     open: BTreeMap<Fingerprint, Open>,
-    /// No open circuit is quiet before this time, so an end checks all of them only then.
+    /// No open circuit closes by itself before this time. An event therefore checks all of them only after it.
     quiet_from: Option<Time>,
     /// The last closing of each circuit.
     closed: BTreeMap<Fingerprint, Closed>,
@@ -74,7 +76,7 @@ struct Open {
     failed_probes: u32,
     probes: Arc<Probes>,
     newest_probe: Option<Time>,
-    /// The last time that it opened, failed or was probed.
+    /// When the circuit last opened, failed or was probed.
     last_activity_at: Time,
 }
 
@@ -86,8 +88,8 @@ struct Closed {
 }
 
 impl Open {
-    /// Returns whether it held the schedules that had failed with it when a child was made. A child that was made
-    /// before the first probe was due was decided on before the opening was known.
+    /// Returns whether the circuit held its schedules when a child was created. If the child was created before the
+    /// first probe was due, the decision was made before the opening was known.
     fn held_at(&self, created: Time, settings: &Settings) -> bool {
         created >= self.holds_from && created >= after(self.opened_at, settings.backoff.after(1))
     }
@@ -117,7 +119,7 @@ impl Open {
 }
 
 impl State {
-    /// Takes in an event that is not earlier than those before it.
+    /// Applies an event that is not earlier than the previous ones.
     pub(super) fn apply(&mut self, event: &Event, settings: &Settings) {
         self.expire(event.at, settings);
         match &event.what {
@@ -126,7 +128,7 @@ impl State {
         }
     }
 
-    /// Returns the circuits that are open at a time, without turns, and those that closed a short time before.
+    /// Returns the circuits that are open at a time, without turns, and those that closed recently.
     pub(super) fn snapshot(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
         let all = self.open.iter().map(|(fingerprint, open)| open.snapshot(fingerprint, settings));
         let (open, quiet): (Vec<_>, Vec<_>) = all.partition(|circuit| circuit.is_open(now));
@@ -146,19 +148,19 @@ impl State {
             closed_at: closed.at,
             why: closed.why,
         });
-        // Only the last closing of each fingerprint.
+        // Only the last closing of each fingerprint is returned.
         let is_last = |closed: &ClosedCircuit| !quiet.iter().any(|it| it.fingerprint == closed.fingerprint);
         let closed: Vec<_> = known.filter(is_last).collect();
         (open, closed.into_iter().chain(quiet.iter().cloned()).filter(|it| is_new(&it)).collect())
     }
 
-    /// Returns whether a child of a schedule that was made at a time is a probe, and of which circuit.
+    /// Returns which circuit a child probes that was created for a schedule at a time, if any.
     pub(super) fn probed_circuit(&self, schedule: &Uid, created: Time, settings: &Settings) -> Option<&Fingerprint> {
         let fingerprint = self.failed_last.get(schedule)?;
         self.open.get(fingerprint).filter(|open| open.held_at(created, settings)).map(|_| fingerprint)
     }
 
-    /// Closes the circuits that have been quiet for long, and forgets what is too old to matter.
+    /// Closes the circuits that have been quiet for long enough, and forgets what is too old to matter.
     fn expire(&mut self, now: Time, settings: &Settings) {
         if self.quiet_from.is_some_and(|from| from <= now) {
             let quiet = self.open.iter().map(|(fingerprint, open)| (fingerprint.clone(), open.quiet_at(settings)));
@@ -231,7 +233,8 @@ impl State {
         }
     }
 
-    /// Records a success: it refutes failures from before it began, if it uses the same subject.
+    /// Records a success. It refutes failures with the same subject that happened before the successful execution
+    /// began.
     fn succeeded(&mut self, event: &Event, began: Time) {
         let failed_with = event.schedule.as_ref().and_then(|schedule| self.failed_last.get(schedule)).cloned();
         if let Some(fingerprint) = &failed_with {
@@ -251,7 +254,7 @@ impl State {
         }
     }
 
-    /// Counts a failure, and opens the circuit of its fingerprint when enough targets agree.
+    /// Counts a failure, and opens the circuit of its fingerprint if enough targets have failed with it.
     fn count(&mut self, event: &Event, fingerprint: &Fingerprint, target: ChainName, settings: &Settings) {
         let (at, policy) = (event.at, &settings.circuits);
         if policy.outage_targets == 0 {
@@ -264,8 +267,8 @@ impl State {
             return;
         }
         self.counted.forget(fingerprint);
-        // A success of another execution has just shown that not everybody has this failure, so the circuit holds
-        // nobody at first.
+        // A success of another execution has just shown that not every target has this failure, so the circuit holds no
+        // schedule at first.
         let refuted = self.closed.get(fingerprint).filter(|closed| closed.why == Closing::Success);
         let holds_from = refuted.map_or(at, |closed| after(closed.at, settings.backoff.max).max(at));
         let open = Open {
@@ -284,7 +287,7 @@ impl State {
     }
 }
 
-/// Returns how many of each kind are kept, so that a test can check the limits.
+/// Returns the number of kept entries of each kind, so that a test can check the limits.
 #[cfg(test)]
 impl State {
     pub(super) fn sizes(&self) -> [usize; 4] {

@@ -1,10 +1,10 @@
 //! Decides which schedule probes an open circuit (section 13.5).
 //!
-//! Among the schedules that only their circuit keeps from running now, one makes the next probe. It is of the namespace
-//! that has probed this circuit least, so that a crowd in one namespace cannot keep another from finding out. Within
-//! the namespace it is the one that has failed least often, because a schedule with a fault of its own fails most
-//! often; then a draw decides. Decisions report which schedules wait for a turn. This module keeps them in memory, and
-//! a restart forgets them.
+//! Among the schedules that only their circuit keeps from running now, one makes the next probe. It belongs to the
+//! namespace that has probed this circuit least, so that many schedules in one namespace cannot block another
+//! namespace. Within the namespace it is the schedule with the fewest failures, because a schedule with a fault of its
+//! own fails most often. After that, a draw decides. Decisions report which schedules wait for a turn. This module
+//! keeps them in memory, and a restart forgets them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::fingerprint::Fingerprint;
 use crate::moment::after;
 use crate::name::{ScheduleId, Uid};
 
-/// For how long a schedule keeps its turn after it has begun to make its child: the time-outs of a read and a create,
-/// and of the watch that delivers the child.
+/// How long a schedule keeps its turn after it has begun to create its child. This covers the timeouts of a read and a
+/// create, and of the watch that delivers the child.
 pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 
-/// A schedule that asks for the turn to probe the circuit that holds it.
+/// A schedule's request for the turn to probe the circuit that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asks {
     /// The circuit.
     pub circuit: Fingerprint,
-    /// How many of its runs have failed in a row.
+    /// The number of its failed runs in a row.
     pub failures: u32,
 }
 
-/// The position of a schedule in the line for a probe: after those that have not missed the turn yet, by the probes of
-/// its namespace, by its failures, by its draw, by its uid.
+/// The position of a schedule in the line for a probe. It is ordered by whether the schedule has missed its turn, then
+/// by the probes of its namespace, its failures, its draw and its uid.
 type Place = (bool, u32, u32, u32, Uid);
 
-/// The schedules that wait for their turn. The line of each circuit is kept in order: it may have thousands of
-/// schedules, and each decision on one of them reads it.
+/// The schedules that wait for their turn. The line of each circuit is kept sorted: it may have thousands of schedules,
+/// and every decision on one of them reads it.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     waiting: HashMap<Uid, Waits>,
-    /// The schedule that makes its child in its turn, and since when.
+    /// The schedules that are creating their child in their turn, and since when.
     making: BTreeMap<Uid, Time>,
     lines: BTreeMap<Fingerprint, Line>,
 }
@@ -53,7 +53,7 @@ struct Waits {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// When the circuit opened, and the probes of its namespaces since: the line is sorted anew when they change.
+    /// When the circuit opened, and the probes of its namespaces since. When these change, the line is sorted again.
     of: Option<(Time, Arc<Probes>)>,
     order: BTreeSet<Place>,
 }
@@ -72,13 +72,13 @@ impl Turns {
         self.line_up(schedule, asks);
     }
 
-    /// Records that a schedule makes its child in its turn now.
+    /// Records that a schedule in its turn is now creating its child.
     pub fn make(&mut self, schedule: &ScheduleId, asks: Asks, now: Time) {
         self.line_up(schedule, asks);
         self.making.entry(schedule.uid.clone()).or_insert(now);
     }
 
-    /// Records that a schedule does not wait for a turn.
+    /// Records that a schedule no longer waits for a turn.
     pub fn leave(&mut self, schedule: &Uid) {
         self.making.remove(schedule);
         if let Some(waits) = self.waiting.remove(schedule)
@@ -89,7 +89,8 @@ impl Turns {
         }
     }
 
-    /// Gives each open circuit its turn. The circuits are in the order of their fingerprints.
+    /// Sets the schedule whose turn it is in each open circuit. The circuits must be in the order of their
+    /// fingerprints.
     pub fn give(&mut self, open: &mut [OpenCircuit], now: Time) {
         if open.is_empty() {
             return *self = Self::default();
@@ -111,7 +112,7 @@ impl Turns {
         let of = (circuit.opened_at, Arc::clone(&circuit.probes));
         if line.of.as_ref() != Some(&of) {
             *line = Line { of: Some(of), order: BTreeSet::new() };
-            // A probe was made: a schedule that had missed its turn waits with the others again.
+            // A probe was created. Schedules that had missed their turn are now treated like the others again.
             for (schedule, waits) in self.waiting.iter_mut().filter(|(_, it)| it.asks.circuit == circuit.fingerprint) {
                 waits.missed = false;
                 line.order.insert(line.place_in_line(schedule, waits));

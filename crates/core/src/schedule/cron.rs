@@ -1,8 +1,8 @@
 //! Cron: the slots of an expression in a time zone (section 12.3).
 //!
-//! croner parses the expression and walks the minutes of the wall clock. Which moments these minutes are is decided in
-//! [`slots`], with the zone database that is compiled in. croner could reckon in zones itself, but it gives up on a gap
-//! of more than two hours, and it treats an hour field of `2,14` as a wildcard.
+//! croner parses the expression and iterates over the minutes of the wall clock. [`slots`] converts these minutes into
+//! times, with the compiled-in zone database. croner could calculate in zones itself. But it gives up on a gap of more
+//! than two hours, and treats an hour field such as `2,14` as a wildcard.
 
 mod slots;
 #[cfg(test)]
@@ -15,14 +15,14 @@ use croner::parser::{CronParser, Seconds, Year};
 use self::slots::Slots;
 use crate::Time;
 
-/// The longest expression that the CRD accepts. Five fields of common shapes need less than 40 characters.
+/// The longest expression that the CRD accepts. Typical expressions need less than 40 characters.
 const LONGEST: usize = 128;
 
-/// The first of the last eight years of croner's calendar. A search that starts here cannot take longer than eight
-/// years. Every expression that has slots has one in eight years, even 29 February across a year such as 2100.
+/// The first of the last eight years of croner's calendar. A search that starts here takes at most eight years of the
+/// calendar. Every expression with slots has one in any eight years, even 29 February around a year such as 2100.
 const EIGHT_YEARS_BEFORE_THE_END: i32 = croner::YEAR_UPPER_LIMIT - 8;
 
-/// Why an expression and a zone have no slots. The text is for the person who wrote them.
+/// Why an expression and a zone have no slots. The text addresses the person who wrote them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     /// The expression is longer than the CRD allows.
@@ -34,7 +34,7 @@ pub enum CronError {
          week, as in \"30 2 * * MON\"; seconds, years and names such as @daily are not supported"
     )]
     Shape,
-    /// One field is not one that croner and section 12.1 accept.
+    /// A field is not one that croner and section 12.1 accept.
     #[error(
         "spec.cron has {text:?} for the {field}: use numbers {range}, \"*\", lists such as \"1,2\", ascending ranges \
          such as \"1-5\", and steps such as \"*/2\" or \"1-5/2\""
@@ -47,7 +47,7 @@ pub enum CronError {
         /// The values that the field may have.
         range: &'static str,
     },
-    /// A step follows one value, which other tools read in two ways.
+    /// A step follows a single value, which other tools interpret in two ways.
     #[error("spec.cron has {text:?} for the {field}: a step follows \"*\" or a range, so write {instead:?}")]
     Step {
         /// The name of the field.
@@ -73,8 +73,8 @@ pub enum CronError {
 
 /// The slots of a cron expression in a zone (section 12.3).
 ///
-/// croner's form of an expression takes 7 kB, most of it a byte for each of 5,000 years. It is made anew for each
-/// question, which takes some microseconds, so that thousands of schedules fit in little memory.
+/// croner's form of an expression takes 7 kB, most of which is one byte for each of 5,000 years. It is created again
+/// for each query, which takes some microseconds. Thousands of schedules therefore need little memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     expression: Box<str>,
@@ -93,7 +93,7 @@ impl Cron {
             return Err(CronError::Shape);
         }
         for (index, (field, text)) in FIELDS.iter().zip(texts).enumerate() {
-            // croner's errors do not name the field, so each field is parsed once without the others.
+            // croner's errors do not name the field, so each field is first parsed alone.
             let mut alone = ["*"; 5];
             alone[index] = text;
             if let Some((text, instead)) = field.step_of_a_value(text) {
@@ -109,43 +109,43 @@ impl Cron {
         if clock.find_next_occurrence(&start, true).is_err() {
             return Err(CronError::Never(expression.into()));
         }
-        // The CRD allows 64 characters; nothing longer is repeated to the reader.
+        // The CRD allows 64 characters; anything longer is not quoted.
         let zone = zone.parse().map_err(|_| CronError::Zone(zone.chars().take(64).collect()))?;
         Ok(Self { expression: expression.into(), zone })
     }
 
-    /// The expression as written.
+    /// Returns the expression as written.
     #[must_use]
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
-    /// The name of the zone.
+    /// Returns the name of the zone.
     #[must_use]
     pub fn zone_name(&self) -> &'static str {
         self.zone.name()
     }
 
-    /// Shows a time to people as the clocks of the zone do, such as `2026-03-29 03:00:00 CEST`.
+    /// Formats a time as the clocks of the zone show it, such as `2026-03-29 03:00:00 CEST`.
     #[must_use]
     pub fn in_zone(&self, time: Time) -> String {
         time.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S %Z").to_string()
     }
 
-    /// Returns the first slot after a time. None after the year 4707, where reckoning ends.
+    /// Returns the first slot after a time. `None` after the year 4707, where the calculation ends.
     #[must_use]
     pub fn first_after(&self, time: Time) -> Option<Time> {
         self.slots()?.first_after(time)
     }
 
-    /// Returns the last slot that is after `after` and not after `until`, and how many slots there are between the
-    /// two, counted to 100.
+    /// Returns the last slot that is after `after` and not after `until`, and the number of slots between the two, up
+    /// to 100.
     #[must_use]
     pub fn last_in(&self, after: Time, until: Time) -> Option<(Time, u32)> {
         self.slots()?.last_in(after, until)
     }
 
-    /// Always there, as `parse` has parsed the same expression.
+    /// Returns the slots of the expression. Never `None`, because `parse` has parsed the same expression.
     fn slots(&self) -> Option<Slots> {
         let clock = clock(&self.expression)?;
         let real_time = self.expression.split(' ').nth(1)?.starts_with('*');
@@ -158,11 +158,11 @@ fn clock(expression: &str) -> Option<croner::Cron> {
     parser.parse(expression).ok()
 }
 
-/// What section 12.1 allows in one field.
+/// What section 12.1 allows in a field.
 struct Field {
     name: &'static str,
     range: &'static str,
-    /// Its last value.
+    /// The highest value of the field.
     last: &'static str,
     names: &'static [&'static str],
 }
@@ -186,7 +186,7 @@ const FIELDS: [Field; 5] = [
 ];
 
 impl Field {
-    /// Finds a step that follows one value, and says how it is written with a range.
+    /// Finds a step that follows a single value, and returns the item with its spelling as a range.
     fn step_of_a_value(&self, text: &str) -> Option<(String, String)> {
         let number = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
         text.split(',').find_map(|item| {
@@ -196,8 +196,8 @@ impl Field {
         })
     }
 
-    /// Refuses what croner accepts beyond section 12.1: `L`, `W`, `#`, `?` and `+`, empty items of a list, names of
-    /// another field, small letters and names that stick together (`JANFEB` would be December).
+    /// Returns whether section 12.1 allows a text in the field. croner also accepts `L`, `W`, `#`, `?` and `+`, empty
+    /// list items, names of another field, lower case, and names without a separator (`JANFEB` would be December).
     fn allows(&self, text: &str) -> bool {
         let number = |text: &str| matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit());
         let value = |text: &str| number(text) || self.names.contains(&text);

@@ -1,4 +1,4 @@
-//! When a schedule runs next (section 12.2): pure and total.
+//! Computes when a schedule runs next (section 12.2). The functions are pure and cannot fail.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,58 +10,59 @@ use crate::moment::{after, before, just_after, round_up};
 use crate::name::Uid;
 use crate::words::words;
 
-/// How often the wait of an interval is doubled at most.
+/// How many times the wait of an interval is doubled at most.
 const MAX_EXPONENT: u32 = 5;
 
-/// How many missed slots of a cron expression are counted.
+/// The highest number of missed slots of a cron expression that is counted.
 pub const MOST_MISSED: u32 = 100;
 
 /// Slots are whole seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A slot that lies ahead, with the reason for it.
+/// A future slot, with the reason for its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// The slot.
     pub at: Time,
-    /// Why then.
+    /// Why the slot is at this time.
     pub why: PlannedBy,
 }
 
 words! {
-    /// Says what the time of the next run follows from (section 12.2).
+    /// Names what determines the time of the next run (section 12.2).
     pub enum PlannedBy {
         /// The interval.
         Interval,
         /// The cron expression.
         Cron,
-        /// The interval, made longer by failures.
+        /// The interval, lengthened after failures.
         Backoff,
         /// A hint.
         Hint,
-        /// A hint, put off by `minInterval`.
+        /// A hint, delayed by `minInterval`.
         ClampedMin,
-        /// A backoff or a hint, cut by `maxInterval`.
+        /// A backoff or a hint, shortened by `maxInterval`.
         ClampedMax,
-        /// Several slots were missed, and the latest of them runs.
+        /// The latest of several missed slots.
         CatchUp,
-        /// The last run lost a race for the target, and is made up for once.
+        /// A second try after the last run lost a race for the target. There is only one.
         Again,
     }
 }
 
-/// The part of a schedule's past that its next slot depends on.
+/// The part of a schedule's past on which its next slot depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// The beginning of the plan: no slot up to this one runs.
+    /// The start of the plan: no slot up to this time runs.
     pub since: Time,
-    /// What slots count from, if that is neither the last slot nor the beginning of the plan (`status.phase`).
+    /// The time from which slots are counted, if that is neither the last slot nor the start of the plan
+    /// (`status.phase`).
     pub phase: Option<Time>,
     /// The last slot of this plan that was used.
     pub last: Option<Last>,
-    /// How many failures there are in a row.
+    /// The number of failures in a row.
     pub failures: u32,
-    /// By how much all slots are later.
+    /// By how much all slots are delayed.
     pub offset: Duration,
 }
 
@@ -70,37 +71,38 @@ pub struct Past {
 pub struct Last {
     /// The slot.
     pub slot: Time,
-    /// When its child ended, if it has.
+    /// When the slot's child ended, if it has ended.
     pub ended_at: Option<Time>,
-    /// Whether its child lost a race for the target, and did not itself make up for another one.
+    /// Whether the slot's child lost a race for the target, and was not itself a second try.
     pub lost: bool,
 }
 
 /// The next slot of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextRun {
-    /// The slot: ahead, or due where it is not later than now.
+    /// The slot: in the future, or due if it is not later than now.
     pub planned: Planned,
-    /// The first slot that was due: an earlier one, if several were missed.
+    /// The first slot that is due; an earlier one than `planned` if several were missed.
     pub due: Time,
-    /// The slots that passed between the last used one and this one, if it is due. A late slot has passed, too.
+    /// The slots that passed between the last used one and this one, if this one is due. A late slot counts as passed,
+    /// too.
     pub missed: Option<Missed>,
-    /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot after it.
+    /// Set if the slot has been due for longer than `startingDeadlineSeconds` allows; contains the slot after it.
     pub late: Option<Option<Planned>>,
-    /// Until when this is the next slot: the hint for it expires, or it is too late to make up for the slot before.
-    /// None if time alone does not end it.
+    /// Until when this is the next slot: then its hint expires, or it is too late to make up for the slot before.
+    /// `None` if time alone does not change that.
     pub until: Option<Time>,
 }
 
-/// Plans the next run. None only for a cron expression without any further slot.
+/// Plans the next run. `None` only for a cron expression without any further slot.
 #[must_use]
 pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
     let next = planned(plan, hint, past, now);
     again(plan, past, next.as_ref(), now).or(next)
 }
 
-/// Plans to make up for a slot whose child lost a race for the target: once, within `startingDeadlineSeconds` and
-/// before the next slot is due (section 12.2). A hint that counts takes its place.
+/// Plans a second try for a slot whose child lost a race for the target. There is only one, within
+/// `startingDeadlineSeconds` and before the next slot is due (section 12.2). A hint that counts takes precedence.
 fn again(plan: &Plan, past: Past, next: Option<&NextRun>, now: Time) -> Option<NextRun> {
     let is_hinted = next.is_some_and(|next| next.until.is_some());
     let last = past.last.filter(|last| last.lost && !is_hinted)?;
@@ -133,8 +135,8 @@ fn planned(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Ne
     Some(NextRun { missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)), ..next })
 }
 
-/// Plans the slot of a hint. None if the hint does not count. A hint that is too late for its slot is spent, so that
-/// the plan without the hint continues; with an interval the slot after that one comes.
+/// Plans the slot of a hint. `None` if the hint does not count. If it is too late for the slot of a hint, the plan
+/// without the hint continues; a hint with an interval moves on to its next slot.
 fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Time) -> Option<NextRun> {
     if ignored(hint, past, now).is_some() {
         return None;
@@ -144,7 +146,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
         Wish::At(at) => round_up(at),
         Wish::Interval(interval) => after(from, interval),
     };
-    // The regular slot is always allowed, so that a monthly schedule can be moved within its month.
+    // The regular slot is always allowed, so that a hint can move a monthly schedule within its month.
     let latest = after(from, plan.max_interval).max(usual.map_or(Time::MIN_UTC, |usual| usual.at));
     let earliest = past.last.map(|last| after(last.slot, plan.min_interval)).filter(|earliest| wished < *earliest);
     let planned = match earliest {
@@ -161,7 +163,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
             (now < until).then_some(NextRun { until: Some(until), ..asked })
         }
         Wish::Interval(_) => {
-            // Several missed slots are one run, as without a hint (section 12.4).
+            // Several missed slots cause a single run, as without a hint (section 12.4).
             let step = (planned.at - from).to_std().unwrap_or(SECOND).max(SECOND);
             let (at, missed) = latest_of(planned.at, step, now);
             let why = if missed.is_some() { PlannedBy::CatchUp } else { planned.why };
@@ -169,7 +171,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
                 let planned = Planned { at: after(at, step), ..planned };
                 NextRun { planned, due: planned.at, ..asked }
             } else {
-                // A slot that is held past its deadline gives way to the next one, unless that has come by then.
+                // A slot that is held past its deadline is replaced by the next one, unless that is already due.
                 let late = plan.deadline.filter(|deadline| *deadline < step).map(|it| just_after(after(at, it)));
                 let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
                 NextRun { planned: Planned { at, why }, missed, until: Some(until), ..asked }
@@ -178,7 +180,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
     }
 }
 
-/// Returns why a hint does not count, if it does not.
+/// Returns why a hint does not count, if it does not count.
 #[must_use]
 pub fn ignored(hint: &Hint, past: Past, now: Time) -> Option<&'static str> {
     let is_used = |at: Time| past.last.is_some_and(|last| at <= last.slot) || at <= past.since;
@@ -201,7 +203,7 @@ fn without_hint(plan: &Plan, past: Past) -> Option<Planned> {
             if failures == 0 {
                 return Some(usual(last.slot));
             }
-            // After a failure the schedule rests.
+            // The schedule waits after a failure, counted from the end of the failed child.
             let base = last.ended_at.map_or(last.slot, |ended_at| round_up(ended_at).max(last.slot));
             let wait = Backoff::doubling(*interval, longest, MAX_EXPONENT).after(failures.saturating_add(1));
             let unlimited = Backoff::doubling(*interval, Duration::MAX, MAX_EXPONENT).after(failures.saturating_add(1));
@@ -212,18 +214,18 @@ fn without_hint(plan: &Plan, past: Past) -> Option<Planned> {
     }
 }
 
-/// Returns what the slots of an interval count from: they are whole intervals later.
+/// Returns the time from which the slots of an interval are counted: each slot is a whole number of intervals later.
 fn phase(past: Past) -> Time {
     past.phase.or(past.last.map(|last| last.slot)).unwrap_or_else(|| after(past.since, past.offset))
 }
 
-/// Returns the first slot of an interval after a time, but none before the first of all.
+/// Returns the first slot of an interval after a time, but never one before the first slot of the plan.
 fn on_grid(past: Past, interval: Duration, from: Time) -> Time {
     after(phase_kept(interval, past, from).max(phase(past)), interval)
 }
 
-/// Returns what the slots of an interval count from when the plan continues with another template at a time: the last
-/// slot that has passed, so that the next slot stays the same (section 12.2).
+/// Returns the time from which the slots of an interval are counted when the template changes. This is the last slot
+/// that has passed, so that the next slot stays the same (section 12.2).
 #[must_use]
 pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
@@ -231,8 +233,8 @@ pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     before(now, Duration::from_secs(since_slot.unsigned_abs()))
 }
 
-/// Returns what slots count from after a run of this slot, if that is not the slot itself: a run by a hint does not
-/// move the others. `past` is the state before.
+/// Returns the time from which slots are counted after a run of this slot, if that is not the slot itself: a run that a
+/// hint requested does not move the other slots. `past` is the state before the run.
 #[must_use]
 pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
     match &plan.every {
@@ -246,12 +248,12 @@ pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
     }
 }
 
-/// Returns the slot that comes after another.
+/// Returns the slot after another one.
 fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
     match &plan.every {
         Every::Interval(interval) => Some(Planned { at: after(slot, *interval), why: PlannedBy::Interval }),
         Every::Cron(cron) => {
-            // No slot runs again that ran before the spread was changed (section 12.2).
+            // A slot that ran before the spread was changed does not run again (section 12.2).
             let from = before(slot, past.offset).max(past.phase.unwrap_or(Time::MIN_UTC));
             let at = after(cron.first_after(from)?, past.offset);
             Some(Planned { at, why: PlannedBy::Cron })
@@ -259,18 +261,19 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
     }
 }
 
-/// Returns the latest slot that is not later than now, and those that passed before it since the first due slot.
+/// Returns the latest slot that is not later than now, and the slots that were missed from the first due slot to it.
 fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Missed>) {
     match &plan.every {
         Every::Interval(interval) => latest_of(due.at, *interval, now),
         Every::Cron(cron) => {
-            // The last slot that is later than `from` and not later than `until`, with how many there are.
+            // Returns the last slot that is later than `from` and not later than `until`, with the number of slots in
+            // between.
             let last_in = |from: Time, until: Time| {
                 let (slot, count) = cron.last_in(before(from, past.offset), before(until, past.offset))?;
                 Some((after(slot, past.offset), count))
             };
             let Some((at, _)) = last_in(due.at, now) else { return (due.at, None) };
-            // The one that was due has passed, and those between it and the latest.
+            // The first due slot was missed, and so were those between it and the latest.
             let between = last_in(due.at, before(at, SECOND));
             let (slot, between) = between.unwrap_or((due.at, 0));
             (at, Some(Missed { slot, count: between.saturating_add(1).min(MOST_MISSED) }))
@@ -278,7 +281,7 @@ fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Mis
     }
 }
 
-/// The same for slots at a fixed interval.
+/// Does the same as [`latest`] for slots at a fixed interval.
 fn latest_of(due: Time, interval: Duration, now: Time) -> (Time, Option<Missed>) {
     let every = interval.as_secs().max(1);
     let passed = (now - due).num_seconds().max(0).unsigned_abs() / every;
@@ -294,20 +297,21 @@ fn most_missed(plan: &Plan) -> u32 {
     }
 }
 
-/// Returns by how much all slots of a schedule are later: always the same share of the spread.
+/// Returns by how much all slots of a schedule are delayed: always the same share of the spread.
 #[must_use]
 pub fn offset(uid: &Uid, spread: Duration) -> Duration {
     Duration::from_secs(share_of(&uid.to_string(), 0, spread.as_secs()))
 }
 
 impl Schedule {
-    /// Returns the part of its past that its next slot depends on; the plan begins now if none has begun.
+    /// Returns the part of the schedule's past on which its next slot depends. If no plan has begun, the plan begins
+    /// now.
     #[must_use]
     pub fn past(&self, now: Time) -> Past {
         self.past_by(&self.status, now)
     }
 
-    /// The same with a status that is not written yet.
+    /// Returns the same for a status that is not written yet.
     #[must_use]
     pub fn past_by(&self, status: &ScheduleStatus, now: Time) -> Past {
         let since = status.planned_from.unwrap_or(now);
@@ -326,8 +330,8 @@ impl Schedule {
         }
     }
 
-    /// Returns its plan with a status that may not be written yet: values that a triage has adjusted replace those of
-    /// the spec. None if its spec cannot be used.
+    /// Returns the plan with a status that may not be written yet: values that a triage has adjusted replace those of
+    /// the spec. `None` if the spec cannot be used.
     #[must_use]
     pub fn plan_by(&self, status: &ScheduleStatus) -> Option<Cow<'_, Plan>> {
         let plan = self.plan.as_ref().ok()?;
@@ -340,7 +344,7 @@ impl Schedule {
         })
     }
 
-    /// Plans its next run. None if its spec cannot be used, or it has no slot any more.
+    /// Plans the next run. `None` if the spec cannot be used, or no slot is left.
     #[must_use]
     pub fn next_run(&self, now: Time) -> Option<NextRun> {
         plan_next_run(self.plan_by(&self.status)?.as_ref(), self.hint.as_deref(), self.past(now), now)

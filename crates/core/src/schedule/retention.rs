@@ -9,26 +9,26 @@ use crate::name::Uid;
 /// Whether a child that has ended is kept for its schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retention {
-    /// Its outcome is not recorded yet, or that cannot be seen: it is never removed.
+    /// The child's outcome is not recorded yet, or the record cannot be seen: the child is never removed.
     #[default]
     Needed,
-    /// It is kept for its own time to live.
+    /// The child is kept for its own time to live.
     Own,
-    /// Newer ones fill the history: it is removed as if its time to live were over.
+    /// Newer children fill the history: the child is removed as if its time to live were over.
     Expendable,
 }
 
 impl Schedule {
-    /// Tells of each child whether it stays.
+    /// Returns for each child whether it is kept.
     #[must_use]
     pub fn keeps(&self) -> HashMap<Uid, Retention> {
-        // A slot after the creation of its child comes from a wrong clock. It is recorded when its time comes, if the
-        // child still exists: nothing depends on that.
+        // A slot that is later than the creation of its child comes from a wrong clock. The child is recorded when that
+        // time comes, if it still exists; nothing depends on this record.
         let is_true = |child: &&Child| child.slot <= after(child.created, MAX_AHEAD);
         let needed: Vec<&Uid> = self.unrecorded().filter(is_true).map(|child| &child.uid).collect();
         let (mut successful, mut failed) = (self.history.successful, self.history.failed);
         let mut keeps = HashMap::with_capacity(self.children.len());
-        // The newest first, so that the limits count them.
+        // The newest children come first, so that they fill the limits.
         for Child { uid, state, .. } in self.children.iter().rev() {
             let keep = match state {
                 ChildState::AtWork => Retention::Needed,

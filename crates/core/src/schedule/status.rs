@@ -1,4 +1,4 @@
-//! The status of a schedule: the present one, and the one that a decision wants.
+//! The status of a schedule: the current one, and the one that a decision wants.
 
 use super::{Planned, Revision};
 use crate::Time;
@@ -6,55 +6,55 @@ use crate::fingerprint::Fingerprint;
 use crate::triage::{Adjust, State, Triage};
 use crate::words::words;
 
-/// The most failures that a status can say (`int32`).
+/// The highest number of failures that a status can hold (`int32`).
 pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
 
 words! {
-    /// Says how a run of a schedule ended.
+    /// Names how a run of a schedule ended.
     pub enum Outcome {
-        /// It succeeded: the streak of failures ends.
+        /// The child succeeded: the number of failures in a row is reset.
         Completed,
-        /// It failed: the streak grows.
+        /// The child failed: the number of failures in a row grows.
         Failed,
-        /// It did not get its turn on the target.
+        /// The child did not get its turn on the target.
         Skipped,
-        /// A person cancelled it.
+        /// A person cancelled the child.
         Cancelled,
-        /// It was not decided before `startBefore`.
+        /// The child did not get its turn before `startBefore`.
         TooLate,
-        /// It was deleted before its end was recorded.
+        /// The child was deleted before its end was recorded.
         Deleted,
-        /// It could not be created: the streak grows.
+        /// The child could not be created: the number of failures in a row grows.
         Refused,
     }
 }
 
 impl Outcome {
-    /// Returns the length of a streak of failures after this outcome.
+    /// Returns the number of failures in a row after this outcome.
     #[must_use]
     pub fn count(self, streak: u32) -> u32 {
         match self {
             Self::Completed => 0,
             Self::Failed | Self::Refused => streak.saturating_add(1).min(MOST_FAILURES),
-            // These outcomes show nothing of whether the workflow works.
+            // These outcomes do not show whether the workflow works.
             Self::Skipped | Self::Cancelled | Self::TooLate | Self::Deleted => streak,
         }
     }
 }
 
-/// The status of a schedule: what it says, and what a decision wants it to say.
+/// The status of a schedule, as it is or as a decision wants it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleStatus {
     /// `observedGeneration`.
     pub observed_generation: Option<i64>,
     /// `revision`.
     pub revision: Option<Revision>,
-    /// `plannedFrom`: no earlier slot runs or counts.
+    /// `plannedFrom`: slots before this time neither run nor count.
     pub planned_from: Option<Time>,
-    /// `phase`: what slots count from, if that is neither the last slot nor the beginning of the plan. For a cron
-    /// expression: slots run only if their time before the spread is later.
+    /// `phase`: the time from which slots are counted, if that is neither the last slot nor the start of the plan. With
+    /// a cron expression, a slot runs only if its time before the spread is later than `phase`.
     pub phase: Option<Time>,
-    /// `failureCount`: the length of the streak.
+    /// `failureCount`: the number of failures in a row.
     pub failure_count: u32,
     /// `lastRun`.
     pub last_run: Option<LastRun>,
@@ -64,22 +64,22 @@ pub struct ScheduleStatus {
     pub last_missed: Option<Missed>,
     /// `nextRunTime` and `nextRunReason`.
     pub next: Option<Planned>,
-    /// `triage`: the latest one.
+    /// `triage`: the latest triage.
     pub triage: Option<Box<Triage>>,
-    /// `adjust`: the values of a triage that replace those of the spec.
+    /// `adjust`: the values from a triage that replace those of the spec.
     pub adjust: Option<Box<Adjust>>,
     /// Condition `Ready`.
     pub ready: Ready,
     /// Condition `Held`.
     pub held: Held,
-    /// Since when the condition `Ready` has its status. Kept by the renderer.
+    /// Since when the condition `Ready` has its status. The renderer preserves this time.
     pub ready_since: Option<Time>,
     /// Since when the condition `Held` has its status.
     pub held_since: Option<Time>,
 }
 
 impl ScheduleStatus {
-    /// Returns the triage that has paused it, where one has.
+    /// Returns the triage that has paused the schedule, if one has.
     #[must_use]
     pub fn paused_by(&self) -> Option<&Triage> {
         self.triage.as_deref().filter(|triage| triage.state == State::Paused)
@@ -89,19 +89,19 @@ impl ScheduleStatus {
 /// The latest slot that was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// The slot. The name of the child follows from it.
+    /// The slot. The name of the child is derived from the slot.
     pub slot: Time,
-    /// Whether it made up for the slot before, whose child lost a race for the target.
+    /// Whether the child made up for the slot before, whose child lost a race for the target.
     pub again: bool,
-    /// When the child was made. None where the API server refused it.
+    /// When the child was created. `None` if the API server refused it.
     pub started_at: Option<Time>,
-    /// When it ended; if that is unknown, when the end was seen.
+    /// When the child ended; if that is unknown, when its end was seen.
     pub ended_at: Option<Time>,
-    /// Its outcome. None while it is at work.
+    /// The outcome of the child. `None` while it is running.
     pub outcome: Option<Outcome>,
-    /// Why, in one word of the API.
+    /// The reason, in one word of the API.
     pub reason: Option<Box<str>>,
-    /// The fingerprint of its failure, if it failed or the API server refused it.
+    /// The fingerprint, if the child failed or the API server refused it.
     pub fingerprint: Option<Fingerprint>,
     /// What happened, for people.
     pub message: Option<Box<str>>,
@@ -110,14 +110,15 @@ pub struct LastRun {
 /// The slots without a child since the last used slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// The latest of them.
+    /// The latest missed slot.
     pub slot: Time,
-    /// How many there are; for a cron expression at most 100.
+    /// The number of missed slots; for a cron expression at most 100.
     pub count: u32,
 }
 
 impl Missed {
-    /// Returns how many of them a status does not report yet that has these missed slots and this last used slot.
+    /// Returns how many of these missed slots are new, compared with the missed slots and the last used slot of a
+    /// status.
     #[must_use]
     pub fn beyond(self, told: Option<Self>, used: Option<Time>) -> u32 {
         match told {
@@ -131,33 +132,33 @@ impl Missed {
 /// The condition `Ready`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// Not set.
+    /// The condition is not set.
     #[default]
     Unsaid,
     /// True.
     Yes,
-    /// False: its spec cannot be used, and why.
+    /// False: the spec cannot be used, for this reason.
     InvalidSpec(Box<str>),
-    /// False: the API server refuses its child, and why.
+    /// False: the API server refuses the child, for this reason.
     ChildRefused(Box<str>),
-    /// False: its deletion has begun, or that of its namespace.
+    /// False: the schedule or its namespace is being deleted.
     Deleting,
 }
 
 /// The condition `Held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Held {
-    /// Not set: it was never held.
+    /// The condition is not set: the schedule was never held.
     #[default]
     Never,
-    /// False, `Released`: it was held once.
+    /// False, `Released`: the schedule was held before.
     Released,
-    /// False, `WouldBeHeld`: its next slot lies ahead, and what blocks its target now would hold it then. The text
-    /// begins with the reason.
+    /// False, `WouldBeHeld`: the next slot lies in the future, and what blocks the target now would hold that slot. The
+    /// text begins with the reason.
     Ahead(Box<str>),
-    /// True: no child is made, although a slot is due.
+    /// True: no child is created, although a slot is due.
     By {
-        /// What holds it.
+        /// What holds the schedule.
         reason: HeldBy,
         /// The description, with what would end it.
         message: Box<str>,
@@ -165,7 +166,7 @@ pub enum Held {
 }
 
 impl Held {
-    /// Returns what holds it, if anything does.
+    /// Returns what holds the schedule, if anything does.
     #[must_use]
     pub fn by(&self) -> Option<HeldBy> {
         match self {
@@ -174,7 +175,7 @@ impl Held {
         }
     }
 
-    /// Returns the condition when nothing holds it any more.
+    /// Returns the condition for when nothing holds the schedule any more.
     #[must_use]
     pub fn released(&self) -> Self {
         match self {
@@ -187,23 +188,23 @@ impl Held {
 words! {
     /// What holds a schedule.
     pub enum HeldBy {
-        /// A person has suspended it.
+        /// A person has suspended the schedule.
         Suspended,
-        /// A triage has paused it, for a person.
+        /// A triage has paused the schedule, until a person resumes it.
         TriagePaused,
-        /// Everything is paused, its namespace, or its target's.
+        /// Everything is paused, or the namespace of the schedule or of its target.
         Paused,
-        /// Its target is not free.
+        /// The target is not free.
         ResourceBusy,
-        /// The last execution on its target broke half way.
+        /// The last execution on the target failed half way.
         PreviousExecutionFailed,
-        /// Too many executions in a row failed on its target.
+        /// Too many executions in a row failed on the target.
         ExhaustedRetries,
-        /// Its target is in backoff or cooldown.
+        /// The target is in backoff or cooldown.
         RecentlyRemediated,
-        /// A failure is shared by many targets, and would be its own too.
+        /// Many targets, including this schedule's, share a failure.
         CircuitOpen,
-        /// A limit of how many targets are worked on at once.
+        /// A limit of how many targets are worked on at once has no free place.
         Limit,
     }
 }

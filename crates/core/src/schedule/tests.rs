@@ -81,7 +81,8 @@ fn a_schedule_should_succeed_before_its_third_slot_without_a_success() {
     assert_eq!(it.success_due(), Some(at(250)));
     it.status.last_success = Some(at(-70));
     assert_eq!(it.success_due(), Some(at(180)), "a plan that begins anew has three slots of its own");
-    // Slots at a quarter past every hour, where second 0 is a full hour. With a spread each slot is later by the share.
+    // The slots are at a quarter past every hour; second 0 is a full hour. With a spread each slot is later by the
+    // share.
     let cron = cron::Cron::parse("15 * * * *", "UTC").unwrap();
     it.plan = Ok(Plan { every: Every::Cron(Arc::new(cron.clone())), ..every(60) });
     assert_eq!(it.success_due(), Some(at(900 + 2 * 3600)));

@@ -1,5 +1,5 @@
-//! Applies a judgement (section 13.4): the only place that gives a verdict an effect. Even a deceived analyst can only
-//! pause its own schedule, or change values that the schedule lists; everything else is advice.
+//! Applies a judgement (section 13.4); nothing else gives a verdict an effect. Even a deceived analyst can only pause
+//! its own schedule, or change values that the schedule lists. Everything else is advice.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::text::cut;
 pub struct Applied {
     /// The new state of the triage.
     pub state: State,
-    /// Why, cut to the limit of a status.
+    /// The reason for the verdict, cut to the limit of a status.
     pub why: Box<str>,
     /// What a person can do, cut to the limit of a status.
     pub fix: Option<Box<str>>,
-    /// The values that replace those of the spec from now on. None if nothing does.
+    /// The values that replace those of the spec from now on; `None` if no value does.
     pub adjust: Option<Adjust>,
-    /// The requests that are not fulfilled, with the reason.
+    /// The refused requests, each with the reason.
     pub refused: Vec<Box<str>>,
 }
 
-/// The longest time-out that a verdict may set (section 13.4).
+/// The longest timeout that a verdict may set (section 13.4).
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The bounds of the values that a verdict may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The intervals that the schedule allows; none if it runs by cron.
+    /// The intervals that the schedule allows; `None` if it runs by cron.
     pub intervals: Option<RangeInclusive<Duration>>,
-    /// The time-out of the template, or the default: a verdict may lengthen it, and never shortens it (section 13.4).
+    /// The timeout of the template, or the default. A verdict may lengthen but not shorten it (section 13.4).
     pub timeout: Duration,
 }
 
-/// Applies a judgement within the rights that a schedule gives. `so_far` has the values that already replace those of
-/// the spec. If the schedule does not fail any more, the judgement is only noted.
+/// Applies a judgement within the limits that a schedule sets. `so_far` contains the values that already replace those
+/// of the spec. If the schedule does not fail any more, the judgement is only recorded.
 #[must_use]
 pub fn apply(
     judgement: &Judgement,
@@ -68,7 +68,7 @@ pub fn apply(
     }
 }
 
-/// Merges the allowed changes into the present ones, and returns the others with the reason.
+/// Merges the allowed changes into the current ones, and returns the refused ones with the reason.
 fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<&Adjust>) -> (Adjust, Vec<Box<str>>) {
     let mut adjust = so_far.cloned().unwrap_or_default();
     let mut refused = Vec::new();
@@ -94,7 +94,7 @@ fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<
             Ok(()) => {
                 adjust.parameters.insert(key.clone(), value.clone());
             }
-            // No value is quoted: it may be a secret that the evidence revealed.
+            // The value is not quoted, because it may be a secret that the evidence revealed.
             Err(why) => refused.push(format!("parameters.{}: {why}", cut(key, 64))),
         }
     }
@@ -112,7 +112,7 @@ fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
         .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
 }
 
-/// The API refuses an execution whose parameters are too long, and a status with such values, for ever.
+/// Returns why a parameter value is too long, if it is. The API would refuse the execution, or the status, for ever.
 fn fits(key: &str, value: &str, so_far: &Adjust, room: usize) -> Result<(), &'static str> {
     let length = value.chars().count();
     let others = so_far.parameters.iter().filter(|(known, _)| ***known != *key);

@@ -1,12 +1,12 @@
-//! The built-in analyst (section 13.3): a table. The first line that matches every failure of the evidence decides. The
-//! words of messages select the advice only, and never pause or change anything.
+//! The built-in analyst (section 13.3): a table. The first line that matches every failure in the evidence decides. The
+//! text of messages only selects the advice; it never pauses or changes anything.
 
 use super::{Evidence, FailureSeen, Judgement, Verdict, Wanted};
 use crate::duration;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
-/// The longest time-out that an execution may have, in seconds (24 h).
+/// The longest timeout that an execution may have, in seconds (24 h).
 const LONGEST_TIMEOUT: u64 = 24 * 3600;
 
 /// The most characters of a name in the advice.
@@ -14,21 +14,21 @@ const NAMED: usize = 200;
 
 /// A line of the table.
 pub struct Line {
-    /// What it recognises.
+    /// The kind of failure that the line recognises.
     pub name: &'static str,
     fits: fn(&FailureSeen) -> bool,
     says: Says,
 }
 
-/// The answer of a line.
+/// The answer of a line of the table.
 enum Says {
-    /// Only time helps.
+    /// Only time helps; with the reason.
     Wait(&'static str),
-    /// A person must repair this.
+    /// A person must repair this; with the reason and the advice.
     Fix(&'static str, &'static str),
-    /// Every run does harm.
+    /// Every run does harm; with the reason and the advice.
     Pause(&'static str, &'static str),
-    /// It needs more time.
+    /// The executions need more time.
     LongerTimeout,
 }
 
@@ -149,7 +149,7 @@ pub const LINES: &[Line] = &[
     },
 ];
 
-/// Judges evidence.
+/// Judges the evidence.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Judgement {
     if evidence.failures.is_empty() {
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// Requests twice the time, if the limit allows it.
+/// Requests twice the timeout, if the limit allows it.
 fn longer_timeout(evidence: &Evidence) -> Judgement {
     let now = evidence.timeout.as_secs();
     let longer = now.saturating_mul(2).min(LONGEST_TIMEOUT);
@@ -200,7 +200,7 @@ fn plain(verdict: Verdict, why: &str, fix: Option<&str>) -> Judgement {
     Judgement { verdict, why: why.into(), fix: fix.map(Into::into), adjust: Wanted::default() }
 }
 
-/// Returns what a person can do if the API server refuses the execution of a schedule, by its answer.
+/// Returns what a person can do if the API server refuses to create a schedule's execution with this message.
 #[must_use]
 pub fn advice_on_refusal(message: &str) -> &'static str {
     let refused = FailureSeen { message: message.into(), ..FailureSeen::default() };
@@ -223,7 +223,7 @@ fn says(failure: &FailureSeen, words: &[&str]) -> bool {
     words.iter().any(|word| has_word(&message, word))
 }
 
-/// Returns the image, quota or right that a message names, in the words of Kubernetes, for the advice.
+/// Returns the image, quota or permission that a message of Kubernetes names, for the advice.
 fn named(message: &str) -> Option<String> {
     let after = |words: &str| message.split_once(words).map(|(_, rest)| rest);
     let image = || after("image \"")?.split('"').next();
@@ -235,7 +235,7 @@ fn named(message: &str) -> Option<String> {
     image().map(|it| told("The image is", it)).or_else(of_quota)
 }
 
-/// Returns whether a text has this as a whole word: digests and names may contain its letters.
+/// Returns whether a text contains a word as a whole: digests and names may contain the same letters.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
     text.match_indices(word).any(|(at, _)| {

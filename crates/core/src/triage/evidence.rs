@@ -1,4 +1,4 @@
-//! The evidence for an analyst about a schedule that keeps failing: bounded, and without any value of a parameter.
+//! The evidence for an analyst about a schedule that keeps failing: limited in size, and without any parameter value.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::Time;
 use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
 
-/// How many failures the evidence has, the newest first (section 13.3).
+/// The most failures in the evidence, newest first (section 13.3).
 pub const MOST_FAILURES: usize = 5;
 
 /// The evidence for an analyst.
@@ -14,23 +14,23 @@ pub const MOST_FAILURES: usize = 5;
 pub struct Evidence {
     /// The namespace and name of the schedule.
     pub subject: Box<str>,
-    /// Its target.
+    /// The target of the schedule.
     pub target: Box<str>,
-    /// `workflowRef.workflowId` of its template.
+    /// `workflowRef.workflowId` of the template.
     pub workflow_id: Box<str>,
-    /// `workflowRef.version` of its template.
+    /// `workflowRef.version` of the template.
     pub version: Box<str>,
-    /// When it runs.
+    /// When the schedule runs.
     pub every: Every,
-    /// How many failures there are in a row.
+    /// The number of failures in a row.
     pub failure_count: u32,
-    /// When it succeeded last.
+    /// The time of the last success.
     pub last_success: Option<Time>,
-    /// The open circuits, by their fingerprints, without those of workflows, which belong to other users.
+    /// The fingerprints of the open circuits, except those of workflows, which belong to other users.
     pub open_circuits: Vec<Box<str>>,
-    /// How long its executions may take.
+    /// The timeout of the executions.
     pub timeout: Duration,
-    /// Its last failures that still exist, the newest first.
+    /// The last failures that still exist, newest first.
     pub failures: Vec<FailureSeen>,
 }
 
@@ -48,41 +48,41 @@ pub enum Every {
 pub struct FailureSeen {
     /// The name of the child.
     pub name: Box<str>,
-    /// When it failed.
+    /// When the child failed.
     pub failed_at: Option<Time>,
-    /// The reason, one of seven; none if the API server refused the child.
+    /// The reason, one of the seven; `None` if the API server refused the child.
     pub reason: Option<FailureReason>,
-    /// Whether something of it ran, or that is unknown.
+    /// Whether anything of the child ran, or it is unknown.
     pub was_execution_failure: bool,
-    /// The task that failed, if one did.
+    /// The task that failed, if any.
     pub task: Option<Box<str>>,
-    /// Its step.
+    /// The step that failed, if any.
     pub step: Option<Box<str>>,
-    /// Its exit code.
+    /// The exit code of that step, if any.
     pub exit_code: Option<i32>,
-    /// How long it ran, as in the status.
+    /// How long the child ran, as in the status.
     pub ran_for: Option<Box<str>>,
     /// The fingerprint, if the status has one.
     pub fingerprint: Option<Fingerprint>,
-    /// What was reported, cut, without values of parameters.
+    /// The reported message, cut to a limit and without parameter values.
     pub message: Box<str>,
 }
 
 /// Evidence, with the text for an analyst that is a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
-    /// The name of the child that it is about.
+    /// The name of the child that the triage is about.
     pub of: Box<str>,
     /// The evidence for the built-in analyst.
     pub evidence: Evidence,
-    /// The same as text, for an analyst that is a workflow.
+    /// The same evidence as text, for an analyst that is a workflow.
     pub text: Box<str>,
-    /// The digest of that text, in hexadecimal digits.
+    /// The digest of the text, in hexadecimal digits.
     pub digest: Box<str>,
 }
 
 impl Evidence {
-    /// Returns the common fingerprint of the failures, if they have one.
+    /// Returns the fingerprint of all failures, if they have the same.
     #[must_use]
     pub fn common(&self) -> Option<&Fingerprint> {
         let first = self.failures.first()?.fingerprint.as_ref()?;

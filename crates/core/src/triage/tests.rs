@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
 use crate::testing::at;
 
-/// A failure whose cause no line of the table knows.
+/// Returns a failure whose cause no line of the table recognises.
 fn failure() -> FailureSeen {
     FailureSeen {
         name: "nightly-1".into(),
@@ -46,7 +46,8 @@ fn judged(change: impl Fn(&mut FailureSeen)) -> Judgement {
     builtin::judge(&evidence(failures.collect()))
 }
 
-/// The reason, whether something ran, the message and the exit code; then the verdict and a word of its explanation.
+/// The reason, whether something ran, the message and the exit code; the expected verdict and a word of its
+/// explanation.
 type Row = (Option<FailureReason>, bool, &'static str, Option<i32>, Verdict, &'static str);
 
 #[test]
@@ -177,7 +178,7 @@ fn a_verdict_has_the_effect_that_it_may_have_and_no_other() {
     for (verdict, state) in
         [(Verdict::DoNothing, State::Noted), (Verdict::FileFix, State::Filed), (Verdict::PauseAndNotify, State::Paused)]
     {
-        // Values of another verdict than AdjustConfig have no effect.
+        // Values with a verdict other than AdjustConfig have no effect.
         let said = judgement(verdict, wanted(Some("10m"), None, &[]));
         let applied = apply(&said, &all(), &BOUNDS, None, true);
         assert_eq!((applied.state, &applied.adjust, applied.refused.len()), (state, &None, 0), "{applied:?}");
@@ -281,7 +282,7 @@ fn triages_of_the_last_hour_are_counted_and_the_oldest_makes_room() {
 
 #[test]
 fn no_namespace_takes_the_last_triages_of_an_hour_from_the_others() {
-    // Ten triages an hour are allowed. One namespace after the other begins as many as it may.
+    // Ten triages an hour are allowed. Each namespace in turn begins as many as it may.
     let mut begun: Vec<(usize, i64)> = Vec::new();
     let seen_by = |namespace: usize, begun: &[(usize, i64)]| {
         let others = begun.iter().map(|(of, seconds)| Began { at: at(*seconds), beside: *of == namespace });

@@ -1,4 +1,4 @@
-//! The moments of wall-clock minutes in a zone whose clock is moved (section 12.3).
+//! Converts wall-clock minutes into times, in a zone whose clock is moved (section 12.3).
 //!
 //! ```text
 //!  clock moved forward                      clock moved back
@@ -11,19 +11,19 @@ use chrono_tz::{GapInfo, Tz};
 
 use crate::Time;
 
-/// The exact number of further missed slots helps no reader.
+/// The highest number of missed slots that is counted. A higher exact number helps no reader.
 const MOST: u32 = 100;
 
 /// No slot lies before 1970.
 const EARLIEST: Time = Time::UNIX_EPOCH;
 
-/// No slot lies more than a million days after 1970, which is in the year 4707. croner's calendar ends with the year
-/// 5000, so every search ends, and no sum of a time and an offset overflows.
+/// The time after which there is no slot: a million days after 1970, in the year 4707. croner's calendar ends with the
+/// year 5000. Every search therefore ends, and no sum of a time and an offset overflows.
 fn latest() -> Time {
     EARLIEST + TimeDelta::days(1_000_000)
 }
 
-/// The least and the greatest offset from UTC that a zone has within a day of a time.
+/// The smallest and the greatest offset from UTC that a zone has within a day of a time.
 struct Offsets {
     least: TimeDelta,
     greatest: TimeDelta,
@@ -43,9 +43,9 @@ impl Slots {
 
     /// Returns the first slot after a time.
     ///
-    /// Minutes are read in the order of the wall clock, and around a repeated hour that is not the order of their
-    /// moments. So the search begins with the minute that the clock shows under the least offset, and ends at a minute
-    /// that is not before the slot found, even under the greatest.
+    /// Minutes are read in the order of the wall clock. Around a repeated hour, that is not the order of their times.
+    /// The search therefore begins with the minute that the clock shows under the smallest offset. It ends at a minute
+    /// that is not before the slot that was found, even under the greatest offset.
     pub(super) fn first_after(&self, time: Time) -> Option<Time> {
         let time = time.max(EARLIEST);
         if time >= latest() {
@@ -65,14 +65,14 @@ impl Slots {
 
     /// Returns the last slot that is after `after` and not after `until`, and how many there are.
     ///
-    /// The same search, backwards.
+    /// Uses the same search as [`first_after`](Self::first_after), backwards.
     pub(super) fn last_in(&self, after: Time, until: Time) -> Option<(Time, u32)> {
         let (after, until) = (after.max(EARLIEST), until.min(latest()));
         if after >= until {
             return None;
         }
         let end = after.naive_utc() + self.offsets(after).least;
-        // croner searches from the second before.
+        // croner's search starts one second before the given minute.
         let mut minute = until.naive_utc() + self.offsets(until).greatest + TimeDelta::seconds(1);
         let (mut last, mut previous, mut count): (Option<Time>, Option<Time>, u32) = (None, None, 0);
         while let Ok(next) = self.clock.find_previous_occurrence(&minute, false) {
@@ -82,7 +82,7 @@ impl Slots {
                 break;
             }
             for moment in self.moments(minute).filter(|moment| after < *moment && *moment <= until) {
-                // All minutes of a gap, and the first after it, have one slot together.
+                // All minutes of a gap, and the first minute after it, are one slot.
                 if previous.replace(moment) != Some(moment) {
                     count += 1;
                 }
@@ -92,8 +92,8 @@ impl Slots {
         last.map(|last| (last, count.min(MOST)))
     }
 
-    /// Returns the slots of a minute that matches. Real time: none in a gap, both passes of a repeated minute. Wall
-    /// clock: the end of a gap, and only the first pass.
+    /// Returns the slots of a matching minute. In real time, a gap has no slot and a repeated minute has two. By the
+    /// wall clock, a gap has a slot at its end, and a repeated minute has one in its first pass.
     fn moments(&self, minute: NaiveDateTime) -> impl Iterator<Item = Time> {
         let moment = self.zone.from_local_datetime(&minute);
         let gap = || GapInfo::new(&minute, &self.zone).and_then(|gap| gap.end);
@@ -102,7 +102,8 @@ impl Slots {
         first.into_iter().chain(second).map(|moment| moment.to_utc())
     }
 
-    /// A day is enough: no zone has moved its clock by more, and none has moved it twice in a day.
+    /// Returns the offsets around a time. A day on each side is enough: no zone has moved its clock by more, or twice
+    /// in a day.
     fn offsets(&self, time: Time) -> Offsets {
         let offset = |time: Time| {
             let offset = self.zone.offset_from_utc_datetime(&time.naive_utc()).fix();
