@@ -1,5 +1,5 @@
-//! What circuits cost (section 13.5). Budgets: with a hundred fingerprints that fail, fifty ends a second take less
-//! than 5 % of a core; fifty thousand executions are folded within 100 ms.
+//! The cost of circuits (section 13.5). Budgets: with a hundred failing fingerprints, fifty ends a second take less
+//! than 5 % of a core. Fifty thousand executions are folded within 100 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use wfe_core::target::TargetName;
 const FINGERPRINTS: u32 = 100;
 const ENDS_A_SECOND: u32 = 50;
 const TARGETS: u32 = 5_000;
-/// How many schedules wait for a turn, and of how many namespaces.
+/// The number of schedules that wait for a turn, and the number of their namespaces.
 const LINED_UP: u32 = 50_000;
 const NAMESPACES: u32 = 1_000;
 
@@ -26,7 +26,7 @@ fn main() {
     let mut criterion = short.configure_from_args();
     let mut group = criterion.benchmark_group("circuits");
     let policy = Policy::default();
-    // One second of ends, and the question that follows each, after a window of them.
+    // One second of ends, after a window full of them. The circuits are read after each end.
     let window: Vec<Event> = (0..300 * ENDS_A_SECOND).map(ended).collect();
     let second: Vec<Event> = (300 * ENDS_A_SECOND..301 * ENDS_A_SECOND).map(ended).collect();
     let known = Fold::of(&policy, window);
@@ -46,7 +46,7 @@ fn main() {
     group.bench_function(BenchmarkId::new("fold", all.len()), |bencher| {
         bencher.iter_batched(|| all.clone(), |all| Fold::of(&policy, all), BatchSize::LargeInput);
     });
-    // After a probe the whole line is made anew, and its first one gets the turn.
+    // After a probe the whole line is sorted again, and its head gets the turn.
     let mut turns = Turns::default();
     for number in 0..LINED_UP {
         let (namespace, name) = (format!("team-{}", number % NAMESPACES).into(), format!("nightly-{number}").into());
@@ -65,7 +65,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// A circuit that has just been probed.
+/// Returns a circuit that has just been probed.
 fn open() -> OpenCircuit {
     let later = Time::UNIX_EPOCH + TimeDelta::hours(1);
     OpenCircuit {
@@ -85,8 +85,8 @@ fn fingerprint(text: &str) -> Fingerprint {
     Fingerprint::parse(text).unwrap_or_else(|| unreachable!("{text} is one"))
 }
 
-/// The end of an execution of one of five thousand schedules: nine of ten failed, each with one of a hundred
-/// fingerprints.
+/// Returns the end of an execution of one of five thousand schedules: nine out of ten failed, each with one of a
+/// hundred fingerprints.
 fn ended(number: u32) -> Event {
     let at = Time::UNIX_EPOCH + TimeDelta::seconds(i64::from(number / ENDS_A_SECOND));
     let (of, workflow) = (number % TARGETS, number % FINGERPRINTS);

@@ -1,8 +1,8 @@
-//! What one decision costs, by how much has happened on the target. Budget: under 5 microseconds with a history of 10,
-//! and growing no faster than the history.
+//! The cost of one decision, by the length of the target's history. Budget: less than 5 microseconds with a history of
+//! 10, and growing no faster than the history.
 //!
-//! Half of a history are successes; the others failed before anything ran, or were skipped. All have their finished
-//! run, which is kept for a day.
+//! Half of a history are successes; the others failed before anything ran, or were skipped. Each execution has its
+//! finished run, which is kept for a day.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn histories(criterion: &mut Criterion) {
         };
         let idle = history(length);
         measure("idle", &idle, &Policy::default());
-        // Nothing is old enough to be removed.
+        // No execution is old enough to be removed.
         let removes = Policy { ttl: Some(Duration::from_hours(24)), ..Policy::default() };
         measure("idle-with-ttl", &idle, &removes);
         let asked = with(idle, [undecided(length)]);
@@ -49,7 +49,8 @@ fn histories(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// All ask for a turn at once, with a history of ten: on a target that is free, and while one that came before runs.
+/// Measures executions that all ask for a turn at once, with a history of ten: on a free target, and while another
+/// execution runs.
 fn storms(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decide");
     group.sample_size(10).sampling_mode(SamplingMode::Flat); // a decision takes up to a tenth of a second
@@ -67,7 +68,7 @@ fn storms(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What distinguishes the uid of an execution from that of its run.
+/// Distinguishes the uid of an execution from the uid of its run.
 const EXECUTION: u32 = 0x5d0a_3a1f;
 const RUN: u32 = 0x0d3b_9a52;
 /// The time between two successive executions; a thousand executions span less than a day.
@@ -77,12 +78,13 @@ fn now() -> Time {
     Time::UNIX_EPOCH + Duration::from_hours(500_000)
 }
 
-/// When the n-th execution of a history ended; the last of them long ago enough for whatever follows.
+/// Returns when the n-th execution of a history ended. The last one ended so long ago that no cooldown or backoff is
+/// left.
 fn ended_at(number: u32) -> Time {
     now() - Duration::from_hours(20) + APART * number
 }
 
-/// A uid as the API server makes them: the order of uids has nothing to do with that of their objects.
+/// Returns a uid like those of an API server: the order of uids is unrelated to the order of their objects.
 fn uid(salt: u32, number: u32) -> Uid {
     let scattered = number.wrapping_mul(0x9e37_79b9);
     Uid::new(&format!("{scattered:08x}-7a0e-4b9f-9a33-{salt:08x}2c11"))

@@ -1,7 +1,7 @@
 //! The rules that no decision may break: a second, independent implementation of sections 5, 6, 7, 12, 16 and 18.
 //!
-//! It is written to be obviously right, not fast. It shares no code with the rules, the history or the decision: if one
-//! of them is wrong, the two disagree. Tests check every decision with it.
+//! The implementation is obviously correct rather than fast. It shares no code with the rules, the history or the
+//! decision: if one of them is wrong, the two disagree. Tests check every decision with it.
 
 mod actions;
 mod attempts;
@@ -19,7 +19,7 @@ use crate::policy::Policy;
 use crate::target::Target;
 use record::Record;
 
-/// Something that a decision may not do.
+/// A violation of the specification by a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// What is violated: a section of the specification.

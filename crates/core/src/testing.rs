@@ -1,4 +1,4 @@
-//! Builders of views for tests. Names are short, times are whole seconds after one time, and everything is in one
+//! Builders of views for tests. Names are short, times are whole seconds after a fixed time, and everything is in one
 //! namespace.
 
 mod circuits;
@@ -72,7 +72,7 @@ pub(crate) fn running(uid: &str, run: &str) -> Execution {
     execution(uid, ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) })
 }
 
-/// A policy with three attempts and a first wait of one second, which repeats attempts whatever ran.
+/// Returns a policy with three attempts and a first wait of one second. It repeats an attempt even if something ran.
 pub(crate) fn retry_policy() -> RetryPolicy {
     RetryPolicy { retry_execution_failures: true, ..RetryPolicy::default() }
 }
@@ -163,7 +163,7 @@ pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
     Execution { clearance: Some(Box::new(clearance)), ..execution }
 }
 
-/// The record in a status since second 1 that no policy guarded a directive, and whether the directive counts.
+/// Returns the condition `Unguarded` since second 1, which records whether the directive counts.
 pub(crate) fn unguarded(counts: bool) -> Unguarded {
     Unguarded { since: at(1), counts }
 }
@@ -226,7 +226,7 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         deleting: false,
         stays: Stays::default(),
         stop: None,
-        // The run was seen to be done long ago, and nothing else is awaited.
+        // The run was seen to be done long ago, so nothing else is awaited.
         memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },
     }
 }
@@ -368,7 +368,7 @@ pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) 
     }
 }
 
-/// The child of a slot, at work.
+/// Returns the running child of a slot.
 pub(crate) fn child(slot: i64) -> Child {
     let (uid, slot) = (Uid::new(&format!("c{slot}")), at(slot));
     Child { uid, slot, created: slot, state: ChildState::AtWork }
@@ -381,7 +381,7 @@ pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: 
     Child { state, ..child(slot) }
 }
 
-/// An execution that a schedule made.
+/// Returns an execution that a schedule created.
 pub(crate) fn made_by(schedule: &str, slot: i64, keep: Retention, execution: Execution) -> Execution {
     let child = ChildOf { schedule: Uid::new(schedule), slot: at(slot), analyses: false, keep };
     Execution { child: Some(Box::new(child)), ..execution }

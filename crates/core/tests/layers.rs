@@ -1,4 +1,5 @@
-//! The files of a folder form no circle: each can be read with only those that it names. A file may name its parent.
+//! The modules of a folder have no cyclic dependencies: each can be read with only the modules that it names. A module
+//! may name its parent.
 
 #![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 
@@ -7,10 +8,10 @@ use std::path::Path;
 
 /// A module as its path within its crate, such as `["decide", "schedules", "rows"]`.
 type Module = Vec<String>;
-/// Which modules of one folder each of them names.
+/// For each module of a folder, the modules of the folder that it names.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// What judges the product. The test kit is left out: its control plane prepares copies of itself.
+/// The crates that test the product. The test kit is not included: its control plane prepares copies of itself.
 const PROOF: [&str; 3] = ["tests/auditor", "tests/model", "tests/simulation"];
 
 /// Returns the lines of a source that are neither comments nor its tests.
@@ -19,7 +20,7 @@ fn code(source: &str) -> String {
     product.split_inclusive('\n').filter(|line| !line.trim_start().starts_with("//")).collect()
 }
 
-/// Reads the modules of a crate with their code, those for tests left out.
+/// Reads the modules of a crate with their code, except test modules.
 fn modules(src: &Path) -> BTreeMap<Module, String> {
     let mut modules = BTreeMap::new();
     let mut open = vec![src.to_owned()];
@@ -38,7 +39,7 @@ fn modules(src: &Path) -> BTreeMap<Module, String> {
     modules
 }
 
-/// Lists the paths that a source names, from `crate`, `self` or `super` on, also in groups over several lines.
+/// Lists the paths in a source that begin with `crate`, `self` or `super`, including groups over several lines.
 fn named(source: &str) -> Vec<Vec<&str>> {
     let mut paths = Vec::new();
     let mut rest = source;
@@ -49,7 +50,7 @@ fn named(source: &str) -> Vec<Vec<&str>> {
     paths
 }
 
-/// Reads one path, or a group of them, and returns how many bytes it has.
+/// Reads one path, or a group of paths, and returns its length in bytes.
 fn read_path<'a>(text: &'a str, before: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> usize {
     let mut path = before.to_vec();
     let mut at = 0;
@@ -78,7 +79,7 @@ fn read_path<'a>(text: &'a str, before: &[&'a str], paths: &mut Vec<Vec<&'a str>
     at.max(1)
 }
 
-/// Returns which module a path leads to, as seen from another one; none where it leads out of the crate.
+/// Returns the module to which a path leads from another module; `None` if it leads out of the crate.
 fn resolve(from: &Module, path: &[&str], modules: &BTreeMap<Module, String>) -> Option<Module> {
     let (root, below) = path.split_first()?;
     let mut at = match *root {
@@ -100,7 +101,8 @@ fn resolve(from: &Module, path: &[&str], modules: &BTreeMap<Module, String>) -> 
     (!at.is_empty()).then_some(at)
 }
 
-/// Reads which files of each folder name each other. A file that names its parent, or what is below itself, is none.
+/// Returns which modules of each folder name each other. A module that names its parent, or a module below itself, does
+/// not count.
 fn arrows(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, Arrows> {
     let mut arrows: BTreeMap<Module, Arrows> = BTreeMap::new();
     for (from, source) in modules {
@@ -116,7 +118,7 @@ fn arrows(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, Arrows> {
     arrows
 }
 
-/// Takes away whatever names nothing that is left, until that ends: what stays is in a circle, or leads to one.
+/// Repeatedly removes modules that name no remaining module. What is left is in a cycle, or leads to one.
 fn circle(mut arrows: Arrows) -> Arrows {
     loop {
         let left: BTreeSet<String> = arrows.keys().cloned().collect();

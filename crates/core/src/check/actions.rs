@@ -95,7 +95,7 @@ impl<'a> Check<'a> {
         self.require("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.require("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
-        // Once a run is committed to, an earlier and a later cancellation could not be told apart.
+        // After the commit to a run, an earlier cancellation could not be distinguished from a later one.
         let is_said = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
         let is_settled = is_said && goes_on(contender, self.target.guard);
         self.require("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
@@ -125,7 +125,8 @@ impl<'a> Check<'a> {
         let Some(own) = self.owned(run, execution) else {
             return self.require("5", false, || format!("{execution} commits to {run}, which is not its own"));
         };
-        // A run that another party has released runs already, whatever the rules say. The record must say so.
+        // A run that another party has released runs already, whatever the rules require. The status must then show the
+        // run.
         if own.is_pending() {
             match self.execution(execution).filter(|it| it.started_once()) {
                 Some(again) => {
@@ -165,7 +166,7 @@ impl<'a> Check<'a> {
         self.require("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
-    /// A run that the view lacks may exist, because the watch may be behind.
+    /// Requires a live read of a run that the view lacks: the watch may be behind.
     fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
             return;
@@ -175,7 +176,8 @@ impl<'a> Check<'a> {
         self.require("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
     }
 
-    /// The answer to an earlier create may have been lost. A watch that is behind does not show whether the run exists.
+    /// Requires a live read that an earlier create made no run: its answer may have been lost, and the watch may be
+    /// behind.
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
         self.looks_for_its_run(found, facts);
@@ -218,7 +220,7 @@ impl<'a> Check<'a> {
                     Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
                     _ => false,
                 };
-                // A proof from an earlier attempt holds for that attempt only.
+                // A proof from an earlier attempt applies only to that attempt.
                 let waits = waiting_entry(found).is_some() && started_on(found).is_some();
                 let waits = waits && run.is_none_or(|run| matches!(run.progress, Progress::Done(_)));
                 let earlier = found.retry.iter().flat_map(|retry| retry.ended()).all(|(_, end)| end.started == Ran::No);

@@ -34,8 +34,8 @@ impl Check<'_> {
         }
     }
 
-    /// An execution that waits for its next attempt holds its target. A rival is skipped with the time of that attempt.
-    /// It does not wait because of the runs of earlier attempts.
+    /// Checks that an execution between two attempts holds its target. A rival is skipped with the time of the next
+    /// attempt. It does not wait because of the runs of earlier attempts.
     pub(super) fn holds_in_the_wait(&mut self, decision: &Decision) {
         let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
         for (rival, waiting) in decision.waiting.iter().filter(on_runs) {

@@ -31,7 +31,7 @@ impl Check<'_> {
         self.require("17", fits, || format!("says that what is set on {execution} counts: {counts}"));
     }
 
-    /// A skip is final. None is written while it is unknown whether a clearance counts.
+    /// Checks that no skip is written while it is unknown whether a clearance counts, because a skip is final.
     pub(super) fn knows_all_clearances(&mut self, execution: &ExecutionId) {
         let is_open =
             |it: &&Execution| new_clearance(it).is_some_and(|it| !it.unguarded.is_some_and(|said| said.counts));
@@ -67,8 +67,8 @@ pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
     guard != Guard::Unknown && !counts(cancellation.unguarded, guard)
 }
 
-/// While the policies are in force, everything counts. Otherwise only what the status reports as counting does. Without
-/// a check of the policies, the status decides.
+/// Returns whether a directive counts. While the policies are in force, every directive counts. Otherwise only those
+/// count whose status says so. If this process does not check the policies, the status decides.
 fn counts(said: Option<Unguarded>, guard: Guard) -> bool {
     match guard {
         Guard::InForce => true,

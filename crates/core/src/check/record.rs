@@ -23,7 +23,7 @@ impl<'a> Record<'a> {
     pub(super) fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
         let has_ended =
             |it: &&Execution| matches!(it.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_));
-        // Executions without a readable target count for no target and block none.
+        // Executions whose target cannot be read neither count nor block.
         let executions = target.executions.values().filter(|_| !target.is_unreadable);
         let ended = executions.filter(has_ended).collect();
         Self { ended, policy, guard: target.guard, key: target.label(), now }
@@ -169,7 +169,7 @@ impl<'a> Record<'a> {
 
     fn cools_down(&self, ended: &Execution, contender: &Execution) -> bool {
         if ended.child.is_some() && contender.child.is_some() {
-            return false; // schedules say themselves how often they run
+            return false; // schedules have their own pace
         }
         let cooldown =
             i64::try_from(self.policy.cooldown_period.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
@@ -235,8 +235,8 @@ fn is_broken(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure) && !analyses
 }
 
-/// Returns whether an execution neither counts nor makes others wait. It analyses failures, or nothing of it ran and it
-/// was too late, was cancelled, or is a child of a schedule.
+/// Returns whether an execution neither counts nor makes others wait: an analysis, or an execution of which nothing ran
+/// and that was too late, was cancelled, or is a child of a schedule.
 fn is_excused(it: &Execution) -> bool {
     let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)

@@ -40,8 +40,8 @@ impl Check<'_> {
         self.require("5", !found.deleting, || format!("deleted {run} a second time"));
     }
 
-    /// Deleting a finished run also requires a live read that nothing of it is left: a pod that still runs would have
-    /// no owner.
+    /// Requires a live read that nothing is left of a finished run before its deletion. Otherwise a pod that still runs
+    /// would have no owner.
     pub(super) fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
         let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
@@ -56,7 +56,8 @@ impl Check<'_> {
         self.require("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
-    /// A status that is Running without a run is damaged: the run may exist.
+    /// Requires a live read for a run of an execution whose status is Running but names no run: the status is damaged,
+    /// and the run may exist.
     pub(super) fn looks_for_its_run(&mut self, execution: &Execution, facts: &[Fact]) {
         let is_unnamed = matches!(execution.state, ExecutionState::Running { run: None, .. });
         let looks = facts.iter().any(|fact| matches!(fact, Fact::NoRunOf(it) if *it == execution.id));

@@ -17,7 +17,7 @@ use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Outcome, Plan, Retenti
 use crate::target::OwnerRead;
 use crate::triage::State;
 
-/// Returns a time in whole seconds, rounded up. Sums of them cannot overflow.
+/// Returns a time in whole seconds, rounded up. Sums of such numbers cannot overflow.
 fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
@@ -69,8 +69,9 @@ impl Check<'_> {
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // Only a schedule that nothing but a circuit or a limit holds may wait for a turn to probe: any other could
-            // not use it, and meanwhile nobody would probe. Only the line of a limit moves.
+            // Only a schedule that nothing but a circuit or a limit holds may wait for a turn to probe. Another
+            // schedule could not use its turn, and would block the others. A schedule in the line of a limit gets its
+            // place sooner or later.
             let can_use_it = matches!(judged.held, Some(HeldBy::CircuitOpen | HeldBy::Limit));
             self.require("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)
@@ -102,7 +103,7 @@ impl Check<'_> {
         let due = match (moved(schedule, self.now), &plan.every) {
             (Some(Moved { slot, until, .. }), _) => slot.min(until),
             (None, _) if usual > now => usual,
-            // The slot was missed, and the next one is awaited.
+            // The slot was missed, and the schedule waits for the next one.
             (None, Every::Interval(written)) => now + whole(interval(schedule, *written)),
             (None, Every::Cron(_)) => return,
         };
@@ -158,8 +159,8 @@ impl Check<'_> {
         self.no_circuit_holds(it);
     }
 
-    /// Checks circuits. While the circuit of its last failure is open, a schedule makes a child only in its turn. After
-    /// the circuit has closed, it waits for its own moment within a base cooldown.
+    /// Checks circuits. While the circuit of its last failure is open, a schedule creates a child only in its turn.
+    /// After the circuit has closed, the schedule waits for its own point within a base cooldown.
     fn no_circuit_holds(&mut self, it: &Schedule) {
         let (now, circuits) = (self.now, &self.target.circuits);
         let is_failed = |last: &&crate::schedule::LastRun| {
@@ -206,7 +207,7 @@ impl Check<'_> {
         let is_latest = match &plan.every {
             Every::Interval(written) => {
                 let interval = interval(it, *written);
-                // The second that has begun does not count: the next slot may be at its end.
+                // The second that has just begun does not count: the next slot may be at its end.
                 (at - earliest) % whole(interval) == 0 && self.now < slot + interval
             }
             Every::Cron(cron) => {
@@ -339,7 +340,7 @@ fn again(it: &Schedule, plan: &Plan, now: Time) -> Option<Moved> {
     let due = last.ended_at.map_or(slot, secs).max(slot + 1);
     let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
     let until = late.min(usual(it, plan).unwrap_or(i128::MAX));
-    // A time is rounded up here; it has not reached the end before its full second has.
+    // A time is rounded up here. It reaches the end only when its full second does.
     let is_over = if until == late { secs(now) >= until } else { i128::from(now.timestamp()) >= until };
     (is_lost && !is_over && due < until).then_some(Moved { due, slot: due, until })
 }

@@ -161,8 +161,8 @@ impl Check<'_> {
                 && self.policy.max_consecutive_failures > 0
                 && charge.consecutive_failures >= self.policy.max_consecutive_failures;
             self.require("6.3", charge.exhausts == exhausts, || format!("{execution} exhausts: {charge:?}"));
-            // Excused are a cancellation by a person, a `startBefore` that passed before there was a run, and a child
-            // of a schedule.
+            // A failure is excused if a person cancelled the execution, if `startBefore` passed before there was a run,
+            // or if the execution is a child of a schedule.
             let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
             let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
             let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
@@ -178,7 +178,7 @@ impl Check<'_> {
             Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
                 self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
             }
-            // A further attempt of an execution that has its turn already is no new turn.
+            // A further attempt of an execution that already has its turn is not a new turn.
             Action::Create { execution, .. } => self.execution(execution).is_none_or(|it| !it.started_once()),
             _ => false,
         });

@@ -13,12 +13,12 @@ use crate::fingerprint::Origin;
 use crate::policy::{CircuitPolicy, Policy};
 use crate::testing::at;
 
-/// The failure of most tests.
+/// The failure in most tests.
 fn pull() -> Fingerprint {
     Fingerprint::parse("ImagePullBackOff/registry/r.example").unwrap()
 }
 
-/// Another failure. It concerns one workflow.
+/// Another failure, which concerns one workflow.
 fn set_up(workflow: &str) -> Fingerprint {
     Fingerprint::parse(&format!("ConfigurationError/workflow/{workflow}@1")).unwrap()
 }
@@ -27,7 +27,7 @@ fn origin(registry: &str) -> Arc<Origin> {
     Arc::new(Origin::new("disk", "1", &format!("{registry}/disk:1")))
 }
 
-/// An execution that ended at a second after noon, created at another.
+/// An execution that ended at one second after noon, and was created at another.
 fn ended(second: i64, target: u64, created: i64, end: End) -> Event {
     Event {
         at: at(second),
@@ -176,7 +176,7 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
     }
 }
 
-/// Returns the share of failing targets at a second, if it is too large.
+/// Returns the share of failing targets at a second, if the policy considers it too large.
 fn degraded(events: impl IntoIterator<Item = Event>, second: i64) -> Option<(u32, u32)> {
     fold(events).seen(at(second)).degraded.map(|share| (share.failed, share.of))
 }
@@ -189,7 +189,7 @@ fn the_share_is_of_targets_that_only_failed_within_the_window() {
         (0..bad).map(failed).chain((bad..bad + good).map(|n| succeeds(10, n, 0))).collect()
     };
     let with = |events: Vec<Event>, extra: Vec<Event>| [events, extra].concat();
-    // The tenth target succeeded long before the others ended, and failed with them.
+    // The tenth target succeeded long before the others ended, and then failed with them.
     let flaky = || -> Vec<Event> {
         let others = (0..20).map(|n| if n < 10 { pulls(200, n) } else { succeeds(200, n, 190) });
         others.chain([succeeds(10, 9, 0)]).collect()
@@ -235,7 +235,7 @@ fn schedules_fail() -> Vec<Event> {
     (1..=5_i64).map(|n| child(n.unsigned_abs(), pulls(n, n.unsigned_abs()))).collect()
 }
 
-/// Returns the minutes from the opening of a circuit to each of its probes. `end` is how each probe ends.
+/// Returns the minutes from the opening of a circuit to each of its probes. Each probe ends with `end`.
 fn minutes_of_probes(count: usize, end: impl Fn(usize) -> Option<End>) -> Vec<i64> {
     let mut events = schedules_fail();
     let mut minutes = Vec::new();

@@ -136,7 +136,7 @@ fn it_is_one_pointer_wide() {
     assert_eq!(size_of::<Option<Fingerprint>>(), size_of::<usize>());
 }
 
-/// Generates texts that tenants may write, some of them long enough to be cut.
+/// Generates texts that users may write, some of them long enough to be cut.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c/@é.]{0,6}", "[a-c/@é.]{100,253}"]
 }

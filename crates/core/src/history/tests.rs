@@ -155,7 +155,7 @@ fn what_a_person_has_to_clear_is_there_whatever_hides_it_from_the_rules() {
             vec!["PreviousExecutionFailed b", "ExhaustedRetries f5"],
         ),
     ] {
-        // With a run of another execution and a paused newcomer, earlier rules decide.
+        // With another execution's run and a paused newcomer, earlier rules decide.
         let mut asks = asks("new", "w");
         asks.paused = Some(pause("ask"));
         let target = target([past, vec![asks, running("holder", "r9")]].concat(), vec![]);
@@ -208,7 +208,7 @@ proptest! {
     ) {
         let now = at(NOW);
         target.guard = Guard::InForce;
-        // If two clearances came at once, either could have lifted the block.
+        // If two clearances were set at once, either could have lifted the block.
         for execution in target.executions.values_mut() {
             execution.clearance.take_if(|it| it.recorded == Recorded::Not);
         }

@@ -13,7 +13,7 @@ fn answers(stop_when: Option<Answer>, retry_when: Option<Answer>) -> Answers {
     Answers { stop_when, retry_when }
 }
 
-/// Evaluates an attempt 1 that failed before anything ran, at second 10 of an execution that began at 0.
+/// Evaluates attempt 1, which failed before anything ran, at second 10 of an execution that began at second 0.
 fn asked(policy: &RetryPolicy, change: impl FnOnce(FailedAttempt<'_>) -> Next) -> Next {
     change(base(policy))
 }
@@ -27,7 +27,7 @@ fn the_first_row_that_matches_decides() {
     let policy = both_conditions();
     let (yes, no, error): (Answer, Answer, Answer) = (Ok(true), Ok(false), Err("no such key".into()));
     let erred = |what: &str| Next::Stop(Stop::ConditionError(what.into()));
-    // Each row removes the reason of the row before it.
+    // Each row removes the reason for which the row before it stops.
     let last = FailedAttempt { attempt: 3, ..base(&policy) };
     let rows = [
         (Some(Stop::Cancelled), yes.clone(), no.clone(), Ran::Yes, Next::Stop(Stop::Cancelled)),

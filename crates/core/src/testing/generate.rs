@@ -1,4 +1,4 @@
-//! Generators of views. The views are small: everything meets everything, including odd statuses.
+//! Generators of views. The views are small, so that all combinations occur, including odd statuses.
 
 mod schedules;
 mod triages;
@@ -81,7 +81,7 @@ fn memory() -> impl Strategy<Value = ExecutionMemory> {
             answers: answers.map(Box::new),
             refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
             first_try: first_try.map(at),
-            // The value that the index has after the first decision. The wait is then reported at one time.
+            // The value that the index sets after the first decision, so that the wait is reported at a fixed time.
             waits_since: Some(at(NOW - 5)),
             ..ExecutionMemory::default()
         }
@@ -291,7 +291,7 @@ fn any_owner_read() -> impl Strategy<Value = Elsewhere> {
         .prop_map(|(found, second)| Elsewhere { at: at(second), found })
 }
 
-/// Generates any view. About half are mostly about running executions, and half about finished ones.
+/// Generates any view. About half of the views concern mostly running executions, and half mostly finished ones.
 pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));

@@ -29,7 +29,7 @@ impl Check<'_> {
             was.last_run.as_ref().is_some_and(|last| last.outcome.is_none()) && it.child_at(run.slot).is_none()
         });
         let vanished = vanished.map(|run| child_name(&id.name, run.slot));
-        // An analyst that only a watch does not show is not recorded as gone either.
+        // A running analyst that one watch does not show is not recorded as gone.
         let analysed = was.triage.as_deref().is_some_and(|was| was.state == State::Analysing);
         let failed = is.triage.as_deref().filter(|now| analysed && now.state == State::Failed);
         let is_silent = |now: &&Triage| it.memory.analyst_answer.as_ref().is_none_or(|heard| heard.of != now.of);

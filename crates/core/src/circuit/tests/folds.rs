@@ -101,7 +101,7 @@ fn what_comes_late_is_folded_anew_and_what_is_older_than_the_window_changes_noth
     for second in 0..1_000 {
         assert_eq!(fold.take([succeeds(second, 1, 0)]), Taken::Yes);
         let _ = fold.seen(at(second));
-        // An event a second late, as from a watch that delivers the ends of several targets.
+        // This event is a second late, as with a watch that delivers the ends of several targets.
         assert_eq!(fold.take([succeeds(second - 1, 2, 0)]), Taken::Yes);
     }
     assert_eq!(fold.take([pulls(990, 3)]), Taken::Yes);

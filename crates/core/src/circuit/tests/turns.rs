@@ -52,13 +52,13 @@ fn who_makes_its_child_keeps_the_turn_for_a_while() {
     turns.make(&id("ops", 1), asks(1), at(100));
     (2..40).for_each(|n| turns.wait(&id("ops", n), asks(0)));
     assert_eq!(turn(&mut turns, &[], 101), Some(uid(1)));
-    // A second decision gives it no more time.
+    // A second decision does not extend the turn.
     turns.make(&id("ops", 1), asks(1), at(120));
     let over = 100 + i64::try_from(GRANTED_FOR.as_secs()).unwrap();
     assert_eq!(turn(&mut turns, &[], over - 1), Some(uid(1)));
     let second = turn(&mut turns, &[], over).unwrap();
     assert_ne!(second, uid(1));
-    // It waits again. The others go first until a probe is made.
+    // The schedule waits again. The others go first until a probe is made.
     turns.wait(&id("ops", 1), asks(1));
     (2..40).map(uid).filter(|it| *it != second).for_each(|it| turns.leave(&it));
     assert_eq!(turn(&mut turns, &[], over + 1), Some(second.clone()));

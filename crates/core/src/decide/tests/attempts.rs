@@ -102,7 +102,7 @@ fn whoever_cancels_or_deletes_ends_it_and_our_own_cancels_do_not() {
     for ours in [CancelReason::NotStarted, CancelReason::TimedOut] {
         assert_eq!(stop_of(first(retry_policy()), cancelled(Some(ours))), None, "{ours:?}");
     }
-    // This holds also if another task has failed after the stop: a person wanted no further attempt.
+    // This also applies if another task failed after the stop: a person wanted no further attempt.
     let stopped = Run { stopped: true, ..failed_run(waited()) };
     assert_eq!(stop_of(first(retry_policy()), stopped), Some(Stop::Cancelled));
     let gone = actions(&target(vec![first(retry_policy())], vec![]));
@@ -125,7 +125,7 @@ fn conditions_are_asked_once_of_what_is_known_of_the_attempt() {
     let at_end =
         Run { memory: crate::run::RunMemory { done_seen: Some(at(50)), ..failed_run(waited()).memory }, ..done_run() };
     assert_eq!(actions(&target(vec![first(policy.clone())], vec![at_end])), std::slice::from_ref(&ask));
-    // The run was seen to be done at second 0. The question could have been asked long before.
+    // The run was seen to be done at second 0, so the conditions could have been evaluated long before.
     assert_eq!(actions(&asking), [ask]);
     let says = |answer| Answers { stop_when: None, retry_when: Some(answer) };
     for (answer, stop) in [
@@ -244,7 +244,7 @@ fn while_it_waits_a_cancellation_a_deletion_or_the_end_of_its_time_ends_it() {
         (facts.clone(), target.next_number())
     };
     let gone = Fact::RunGone(id("a"), run_id("r1"));
-    // The next run may exist: the answer to its create may be lost, and the watch may be behind.
+    // The next run may exist: the answer to its create may have been lost, and the watch may be behind.
     let (read, number) = facts(vec![]);
     assert_eq!(read, [gone.clone(), Fact::NothingMade(id("a"), number)]);
     assert_eq!(facts(vec![pending(2)]).0, [gone], "it is known, and deleted after the end");
@@ -531,7 +531,7 @@ fn the_end_of_its_time_is_judged_when_its_runs_are_seen_again() {
     let attempts = vec![ended_attempt(Ran::No), next_attempt(50)];
     let over = target(vec![with_retry(short, attempts, running("a", "r1"))], vec![done_run()]);
     let blind = decide_blind(&over, &Policy::default(), "the watch of PipelineRuns is broken", |_| false, at(50));
-    // Its next run may exist, and another party may have released it.
+    // The next run may exist, and another party may have released it.
     assert_eq!((blind.actions, blind.wake), (vec![], None));
     assert_eq!(tried(only_failure(&actions(&over))).stop, Stop::MaxDuration);
 }

@@ -24,7 +24,7 @@ fn exhausted() -> Vec<Execution> {
     (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 10)).collect()
 }
 
-/// A name, the past, the policy, and the reported blocks.
+/// The name of the row, the past executions, the policy, and the reported blocks.
 type Row<'a> = (&'a str, Vec<Execution>, &'a Policy, Vec<(&'a str, Blocked)>);
 
 fn all_tell(table: Vec<Row<'_>>) {
@@ -264,7 +264,7 @@ fn a_failure_that_blocks_from_its_end_on_says_so_at_once() {
     assert_eq!(failure.blocks(), Some(BlockReason::ExhaustedRetries));
 }
 
-/// This holds even if the analyst has the same target as the failures, which no operator arranges.
+/// This also applies if the analyst has the same target as the failures, which no operator arranges.
 #[test]
 fn an_analyst_that_fails_blocks_nobody_and_counts_for_nobody() {
     let by_analyst = |execution: Execution, analyses: bool| {

@@ -1,4 +1,4 @@
-//! Requests to stop a run that Tekton does not answer.
+//! Requests to stop a run that Tekton does not act on.
 
 use super::*;
 use crate::awaiting::Awaiting;

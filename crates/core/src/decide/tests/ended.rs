@@ -48,7 +48,7 @@ fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
     assert_eq!(failure(&decided(proven)).started, Started::Started(proof()), "no look can change it");
 }
 
-/// Returns what the execution waits for by its new status.
+/// Returns what the execution waits for according to its new status.
 fn awaits(decision: &Decision) -> Option<(String, String)> {
     decision.actions.iter().find_map(|action| match action {
         Action::Write(Write { says: Says::Progress { shown, .. }, .. }) => {

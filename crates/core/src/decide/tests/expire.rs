@@ -179,7 +179,7 @@ fn completed_undated(uid: &str) -> Execution {
     past(uid, "w", 1, ExecutionState::Completed { started_at: None, completed_at: None })
 }
 
-/// Writes the blocks into the statuses: no other write is then due.
+/// Writes the blocks into the statuses, so that no other write is due.
 fn shown(mut executions: Vec<Execution>) -> Vec<Execution> {
     let decided = decide(&target(executions.clone(), vec![]), &Policy::default(), at(100_000));
     for action in decided.actions {
@@ -211,7 +211,7 @@ fn an_execution_with_an_unfinished_run_or_pod_is_not_removed() {
     let both = || vec![success("old", 1, 0), success("new", 2, 10)];
     let released = target(both(), vec![run(1, "old", Progress::Released)]);
     let mut drains = left(target(both(), vec![]), pod("old"));
-    // The warning is an action too, and nothing is removed together with another action.
+    // The warning is an action, too, and nothing is removed together with another action.
     drains.drain_warned = true;
     for (what, view) in [("run", released), ("pod", drains)] {
         let decision = decide(&view, &Policy::default(), at(100_000));

@@ -7,8 +7,8 @@ fn guarded(guard: Guard, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     Target { guard, ..target(executions, runs) }
 }
 
-/// An execution that failed half way, blocks by its status, and was cleared. `said` is what the status reports about
-/// the policy.
+/// An execution that failed half way, blocks according to its status, and was cleared. `said` is what the status
+/// reports about the policy.
 fn set(said: Option<bool>) -> Execution {
     let blocks = Execution { blocked_shown: Some("PreviousExecutionFailed".into()), ..broke("b", "w", 1, 0) };
     cleared_unguarded(blocks, said)
@@ -54,7 +54,7 @@ fn an_execution_waits_while_it_is_not_known_whether_a_clearance_counts() {
     let open = with(Guard::Unknown, None, vec![]);
     assert_eq!(actions(&open), []);
     assert_eq!(waiting(&open), vec![("a".to_owned(), Waiting::Guard)]);
-    // An execution with a pending run waits too, and keeps the run.
+    // An execution with a pending run also waits, and keeps the run.
     assert_eq!(actions(&with(Guard::Unknown, None, vec![run(2, "a", Progress::Pending)])), []);
     let counts = actions(&with(Guard::InForce, Some(false), vec![]));
     assert!(counts.contains(&create("a", 2)), "{counts:?}");
@@ -96,7 +96,7 @@ fn a_cancellation_before_the_start_is_answered_before_anything_begins() {
         let found = actions(&with(guard, said));
         let failure = only_failure(&found);
         assert!(failure.cancelled, "{guard:?}, {said:?}: {found:?}");
-        // No policy has checked the name of the author. The failure keeps a note of it.
+        // No policy has checked the name of the author, and the failure message says so.
         assert_eq!(failure.message.contains("no admission policy has checked"), said.is_some(), "{}", failure.message);
     }
     assert_eq!(actions(&with(Guard::Unknown, None)), []);

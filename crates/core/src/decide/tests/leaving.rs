@@ -5,7 +5,7 @@ use crate::evidence::{Doubt, Started};
 use crate::execution::Execution;
 use crate::run::{Run, StopRequest};
 
-/// A run that has been deleted since second 100. Nothing of it has been seen since `bare_since`.
+/// A run that has been deleted since second 100. No task or pod of the run has been seen since `bare_since`.
 fn leaves(bare_since: Option<i64>) -> Run {
     let stop = StopRequest {
         since: Some(at(100)),

@@ -22,7 +22,7 @@ fn named(name: &str, target: Target) -> Target {
     Target { name: TargetName::parse(name).ok(), ..target }
 }
 
-/// Returns who waits for a place, with the message.
+/// Returns the executions that wait for a place, with the messages.
 fn waits(decision: &Decision) -> Vec<(String, String)> {
     let limits = |(id, waiting): &(crate::name::ExecutionId, Waiting)| match waiting {
         Waiting::Limit(wait) => Some((id.uid.to_string(), wait.message())),
@@ -103,7 +103,7 @@ fn one_that_waits_has_no_claim_on_its_target() {
     ];
     let decision = decide(&target(rivals, vec![]), &policy, at(50));
     assert_eq!(decision.actions, [create("d", 1)]);
-    // One request for each set of limits, the oldest.
+    // Only the oldest request for each set of limits is reported.
     assert_eq!(asked(&decision), [("a".into(), vec![0]), ("c".into(), vec![1])]);
     assert!(!decision.uses_place);
 }

@@ -1,4 +1,4 @@
-//! The look: earlier runs, and lost answers.
+//! The look: earlier runs, and lost answers to creates.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn at_the_look_a_run_withdraws_before_an_earlier_one() {
         let decided = actions(&target);
         let is_pending = target.runs[&Uid::new("r1")].is_pending();
         match &decided[..] {
-            // The earlier run may be withdrawn too. The winner is then decided again.
+            // The earlier run may be withdrawn, too. The operator then decides again.
             [Action::Write(Write { execution, says: Says::GaveUp { number: 2 }, .. })] if is_pending => {
                 assert_eq!(*execution, id("a"));
             }

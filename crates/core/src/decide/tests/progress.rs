@@ -1,4 +1,4 @@
-//! Status writes while a run goes on.
+//! Status writes while a run is in progress.
 
 use super::*;
 use crate::awaiting::Awaiting;
@@ -72,7 +72,7 @@ fn waits(wait: Option<Wait>) -> Run {
     }
 }
 
-/// Returns what the execution waits for by its new status.
+/// Returns what the execution waits for according to its new status.
 fn awaited(decision: &Decision) -> Option<(String, Option<Wait>)> {
     decision.actions.iter().find_map(|action| match action {
         Action::Write(Write { says: Says::Progress { shown, wait, .. }, .. }) => {

@@ -1,4 +1,4 @@
-//! Properties of any view. `check` tests what no decision may do.
+//! Properties that hold for any view. `check` tests what no decision may do.
 
 use super::*;
 use crate::action::{Probe, Record};
@@ -14,10 +14,10 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, TargetBlocks, Vec<Scheduled>);
-/// The answer for a schedule: the row that decided, its words, whether time ends its slot, and its part in circuits.
+/// The decision on a schedule: the row that decided, its text, whether time ends its slot, and its role for circuits.
 type Scheduled = (&'static str, String, Option<bool>, Probe);
 
-/// Returns a decision without times: what is decided, not when.
+/// Returns a decision without its times, so that only what is decided is compared.
 fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     let mut decision = decide(target, policy, now);
     for action in &mut decision.actions {
@@ -41,9 +41,9 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             }
             Action::Create { at_most, .. } => *at_most = None,
             Action::Record(Record { status, suppressed, .. }) => {
-                *suppressed = None; // when it is written, the schedule is looked at again
+                *suppressed = None; // when the status is written, the operator decides on the schedule again
                 if status.next.is_some() {
-                    status.held = Held::Never; // what would hold that one
+                    status.held = Held::Never; // what would hold that slot
                 }
                 (status.planned_from, status.next, status.last_success) = (None, None, None);
                 if let Some(last) = &mut status.last_run {
@@ -53,7 +53,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             _ => {}
         }
     }
-    // It is reported with a write, and depends on what is known of the hint at that time.
+    // An ignored hint is announced with a write, and depends on what is known of the hint at that time.
     decision.actions.retain(|action| !matches!(action, Action::Tell(Announce::HintIgnored { .. })));
     let scheduled = decision.schedules.iter().map(|(_, judgement)| {
         let (row, because) = judgement.asked.last().unwrap();
@@ -82,8 +82,8 @@ proptest! {
         share in 0.0..1.0_f64,
     ) {
             let before = answer(&target, &policy, at(NOW));
-            // Three rows are left out. A schedule that makes a child is decided again when the child exists, whatever
-            // time has passed. A time of a wrong clock becomes right later. A triage that begins records its time.
+            // Three rows are excluded. A schedule that creates a child is decided again when the child exists, whatever
+            // time has passed. A time from a wrong clock becomes right later. A triage that begins records its time.
             if before.4.iter().any(|(row, ..)| ["1 plan", "4 triage", "10 otherwise"].contains(row)) {
                 return Ok(());
             }
@@ -152,7 +152,7 @@ proptest! {
                     prop_assert_eq!((judgement.rule(), &judgement.verdict), (OTHERWISE, &Verdict::Run));
                 }
             }
-            // The status, the event and the log line of a skip have the words of the rule that decided.
+            // The status, the event and the log line of a skip use the text of the rule that decided.
             for action in &decision.actions {
                 if let Action::Skip { skipped, skip, .. } = action
                     && skipped.iter().any(|(id, _)| id == execution)

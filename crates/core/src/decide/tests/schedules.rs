@@ -16,7 +16,7 @@ use crate::schedule::{
     Schedule, ScheduleStatus, Wish, child_name,
 };
 
-/// Decides on a schedule without anything else on its target.
+/// Decides on a schedule whose target has nothing else.
 fn decided(schedule: &Schedule, second: i64) -> Decision {
     decide(&scheduled(Target::default(), vec![schedule.clone()]), &Policy::default(), at(second))
 }
@@ -39,7 +39,7 @@ fn said(schedule: &Schedule, second: i64) -> ScheduleStatus {
     (*only_record(&decided(schedule, second)).status).clone()
 }
 
-/// The action that makes a child.
+/// Returns the action that creates a child.
 fn made(slot: i64, start_before: i64) -> Action {
     Action::CreateChild {
         schedule: schedule_id("s"),
@@ -50,7 +50,7 @@ fn made(slot: i64, start_before: i64) -> Action {
     }
 }
 
-/// A changed copy of a schedule at rest.
+/// Returns a changed copy of a schedule at rest.
 fn with(change: impl FnOnce(&mut Schedule)) -> Schedule {
     let mut schedule = schedule("s");
     change(&mut schedule);
@@ -61,7 +61,7 @@ fn plan(schedule: &mut Schedule) -> &mut Plan {
     schedule.plan.as_mut().unwrap()
 }
 
-/// A schedule whose last child is at work, also by its status.
+/// Returns a schedule whose last child is running, as its status shows.
 fn at_work(slot: i64) -> Schedule {
     with(|it| {
         it.status.last_run = Some(last_run(slot, None));

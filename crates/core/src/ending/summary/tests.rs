@@ -70,7 +70,7 @@ fn the_attempt_is_told_with_why_there_is_no_other() {
     }
 }
 
-/// Each reason, once if something ran, once if nothing ran, and once without a run.
+/// Each reason: if something ran, if nothing ran, and without a run.
 #[test]
 fn the_words_for_each_reason() {
     let denied = "apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \"x\" is forbidden";

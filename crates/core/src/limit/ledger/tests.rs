@@ -23,7 +23,7 @@ fn set(positions: &[usize]) -> LimitSet {
     LimitSet(positions.iter().fold(0, |set, position| set | 1 << position))
 }
 
-/// Returns the request of a target, as old as its number.
+/// Returns the request of a target. A target with a higher number is younger.
 fn ask(key: Key, positions: &[usize]) -> Ask {
     Ask { limits: set(positions), since: at(key.into()), uid: uid(key) }
 }
@@ -55,7 +55,7 @@ fn the_oldest_gets_the_free_place_and_a_place_is_free_when_its_target_is() {
     assert_eq!(ledger.counts(), [Count { running: 2, waiting: 2 }]);
     assert!(ledger.seen(&1).are_given_to(&uid(1)) && !ledger.seen(&3).are_given_to(&uid(3)));
     assert_eq!(give(&mut ledger), [0; 0]);
-    // The place counts once, by the given place and by what the view shows.
+    // The place counts once, although it was given and the view shows it, too.
     ledger.decided(&1, vec![], true, at(0));
     ledger.hold(&1, set(&[0]));
     assert_eq!(ledger.counts()[0].running, 2);
@@ -179,7 +179,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the ledger must hold, without lines and counts that are kept.
+/// The expected contents of the ledger, without sorted lines and counts.
 #[derive(Default)]
 struct Plain {
     held: BTreeMap<Key, LimitSet>,
@@ -199,7 +199,7 @@ impl Plain {
         u32::try_from(keys.len()).unwrap()
     }
 
-    /// Gives places by asking every request in order of its age.
+    /// Gives places by checking every request in the order of age.
     fn give(&mut self, max: &[u32]) -> Vec<Key> {
         let (mut kept, mut given) = (LimitSet::default(), Vec::new());
         for (key, limits) in self.asks.clone() {
@@ -270,7 +270,7 @@ proptest! {
                 prop_assert_eq!(*count, Count { running: plain.running(position), waiting });
             }
         }
-        // When everything ends, the line empties, and the oldest of all is never passed.
+        // When everything ends, the line empties, and the oldest request is never overtaken.
         let keys: Vec<Key> = plain.held.keys().chain(plain.given.keys()).copied().collect();
         for key in keys {
             ledger.hold(&key, LimitSet::default());

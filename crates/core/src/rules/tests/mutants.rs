@@ -1,5 +1,5 @@
-//! Mutants of the rules: a rule is dropped, takes its neighbour's place, or reads the clock a second early or late. Or
-//! the rules do not see something that they read. Some row of the tables must then fail.
+//! Mutants of the rules: a rule is dropped, swaps places with its neighbour, or reads the clock a second early or late.
+//! In other mutants the rules do not see one of their inputs. Some row of the tables must then fail.
 
 use super::*;
 use crate::policy::Scope;
@@ -41,7 +41,7 @@ fn a_rule_that_is_a_second_early_or_late_is_noticed() {
     }
 }
 
-/// Hides something in a row from the rules.
+/// Hides one input of the rules in a row.
 type Blindness = fn(&mut Row);
 
 const BLINDNESSES: &[(&str, Blindness)] = &[

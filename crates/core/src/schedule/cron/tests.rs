@@ -39,14 +39,14 @@ fn berlin_moves_its_clock() {
         ("*/15 2 * * *", BACK, &["2026-10-25 00:00", "2026-10-25 00:15", "2026-10-25 00:30", "2026-10-25 00:45"]),
         ("0 2,3 * * *", FORWARD, &["2026-03-29 01:00"]),
         ("0 2,3 * * *", BACK, &["2026-10-25 00:00", "2026-10-25 02:00"]),
-        // The minutes before and after are not moved.
+        // The minutes before and after the gap are not moved.
         ("59 1 * * *", FORWARD, &["2026-03-29 00:59"]),
         ("30 2,3 * * *", FORWARD, &["2026-03-29 01:00", "2026-03-29 01:30"]),
         ("59 1 * * *", BACK, &["2026-10-24 23:59"]),
-        // A list counts as the clock on the wall: only a wildcard means real time.
+        // A list follows the wall clock: only a wildcard means real time.
         ("30 2,14 * * *", FORWARD, &["2026-03-29 01:00", "2026-03-29 12:30"]),
         ("30 2,14 * * *", BACK, &["2026-10-25 00:30", "2026-10-25 13:30"]),
-        // A step that begins with a wildcard counts in real time.
+        // A step after a wildcard follows real time.
         ("30 */14 * * *", FORWARD, &["2026-03-28 23:30", "2026-03-29 12:30"]),
         ("30 */2 * * *", ("2026-03-29 00:00", "2026-03-29 03:00"), &["2026-03-29 02:30"]),
         (
@@ -68,7 +68,7 @@ fn berlin_moves_its_clock() {
         ("0 * * * *", BACK, 25),
         ("* * * * *", FORWARD, 23 * 60),
         ("* * * * *", BACK, 25 * 60),
-        // All minutes of the gap and 03:00 are one slot. In a repeated hour only the first pass counts.
+        // All minutes of the gap and 03:00 are one slot. In a repeated hour, only the first pass counts.
         ("* 0-23 * * *", FORWARD, 23 * 60),
         ("* 0-23 * * *", BACK, 24 * 60),
     ] {
@@ -165,7 +165,7 @@ fn days_are_those_of_the_calendar() {
             "2026-06-01 00:00",
             &["2026-01-31 00:00", "2026-03-31 00:00", "2026-05-31 00:00"],
         ),
-        // If both kinds of day are limited, either matches. A wildcard does not limit its kind.
+        // If both the day of the month and the day of the week are limited, either matches. A wildcard does not limit.
         (
             "0 0 13 * FRI",
             "2026-11-01 00:00",
@@ -219,7 +219,7 @@ fn the_last_slot_and_their_number() {
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2028-02-28 23:59", None),
         ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "2036-02-29 00:00", Some(("2036-02-29 00:00", 3))),
         ("0 0 29 2 *", "UTC", "1970-01-01 00:00", "4000-01-01 00:00", Some(("3996-02-29 00:00", 100))),
-        // Both passes of a repeated hour count, in the order of time, also beyond the limit of the count.
+        // Both passes of a repeated hour count, in the order of time, even beyond the counting limit.
         ("15,45 * * * *", "Europe/Berlin", "2026-10-25 00:00", "2026-10-25 01:30", Some(("2026-10-25 01:15", 3))),
         ("* * * * *", "Europe/Berlin", "2026-10-25 00:00", "2026-10-25 01:30", Some(("2026-10-25 01:30", 90))),
         ("* * * * *", "Europe/Berlin", "2026-10-24 22:00", "2026-10-25 01:30", Some(("2026-10-25 01:30", 100))),
@@ -376,6 +376,6 @@ fn shows_what_was_written_and_is_small() {
     assert_eq!(berlin, berlin.clone());
     assert_ne!(berlin, cron("30 2 * * *", "Europe/Paris"));
     assert_ne!(berlin, cron("31 2 * * *", "Europe/Berlin"));
-    // 5,000 schedules fit into 10 MB together with everything else: 24 bytes and the text each.
+    // 5,000 schedules fit into 10 MB together with everything else: each needs 24 bytes and its text.
     assert!(size_of::<Cron>() <= 24, "{}", size_of::<Cron>());
 }

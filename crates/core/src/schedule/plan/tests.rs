@@ -5,7 +5,7 @@ use proptest::prelude::*;
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// A time of 1 June 2026.
+/// Returns a time on 1 June 2026.
 fn day(clock: &str) -> Time {
     time(&format!("2026-06-01T{clock}Z"))
 }
@@ -19,13 +19,13 @@ fn every(seconds: u64) -> Plan {
     crate::testing::every(seconds)
 }
 
-/// The last slot was at 12:00:00 and its run ended at 12:00:10, after some failures.
+/// A past whose last slot was at 12:00:00, with a run that ended at 12:00:10, after some failures.
 fn past(failures: u32) -> Past {
     let last = Last { slot: day("12:00:00"), ended_at: Some(day("12:00:10")), lost: false };
     Past { since: day("11:00:00"), phase: None, last: Some(last), failures, offset: Duration::ZERO }
 }
 
-/// The plan began at a time, and nothing has run since.
+/// A past in which the plan began at a time and nothing has run since.
 fn fresh(since: Time) -> Past {
     Past { since, phase: None, last: None, failures: 0, offset: Duration::ZERO }
 }
@@ -174,7 +174,7 @@ fn the_slot_of_a_hint_is_one_slot_however_late_it_is() {
         let expected = Planned { at: day(slot), why };
         assert_eq!((found.planned, found.due, found.missed, found.late), (expected, day(slot), None, None));
         assert_eq!(found.until, Some(day("13:00:00")));
-        // A hint that is too late to run must not delay what is due after it.
+        // A hint that is too late to run must not delay the slots after it.
         let deadline = Some(seconds(20));
         let in_time = planned(deadline, day(slot) + seconds(20));
         assert_eq!((in_time.planned, in_time.late), (expected, None));
@@ -377,7 +377,7 @@ fn any_past() -> impl Strategy<Value = Past> {
     })
 }
 
-/// Returns whether a time is the last representable one: no slot lies after it.
+/// Returns whether a time is the last representable one, after which there is no slot.
 fn is_at_the_end_of_time(time: Time) -> bool {
     time == Time::MAX_UTC
 }

@@ -10,15 +10,16 @@ use crate::schedule::{
     ScheduleStatus,
 };
 
-/// The schedules; by position, the schedule and slot of each execution; whether schedules cannot be seen; and the
+/// The schedules, the schedule and slot of each execution (by position), whether schedules cannot be seen, and the
 /// circuits.
 type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool, Circuits);
 
-/// Generates slots. There are few near ones, and a child often has the slot in the status of its schedule. Some are far
-/// away.
+/// Generates slots. There are few near ones, so a child often has the slot that the status of its schedule names. Some
+/// slots are far away.
 pub(super) fn slot() -> impl Strategy<Value = i64> {
     let near = prop::sample::select(vec![-300, -120, -61, -60, -59, -10, 0, 10, 20, 30, 40, 45, 49, 50, 60, 110]);
-    // Later than any change by time alone on a target: a time of a wrong clock becomes right when that time comes.
+    // These are later than any change by time alone on a target. A time from a wrong clock becomes right when that time
+    // comes.
     prop_oneof![12 => near, 1 => prop::sample::select(vec![-1_000_000_000, 240_000_000_000])]
 }
 
@@ -158,7 +159,7 @@ fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
         create_tried: tried.map(at),
         ..ScheduleMemory::default()
     });
-    // Edits of the template, edits of the plan, and a restore under another uid.
+    // An edit of the template, an edit of the plan, and a restore under another uid.
     let edited = prop::option::weighted(0.08, prop::sample::select(vec![8, 7 | 1 << 20, 7 | 1 << 40]));
     let limits = (0..3_u8, 0..3_u8).prop_map(|(successful, failed)| HistoryLimits { successful, failed });
     (
@@ -202,7 +203,7 @@ pub(super) fn any_schedules() -> BoxedStrategy<Schedules> {
     prop_oneof![1 => none, 2 => (both, made, prop::bool::weighted(0.05), any_circuits())].boxed()
 }
 
-/// Generates open and closed circuits. Some are of the last failures of the schedules.
+/// Generates open and closed circuits. Some have the fingerprint of a schedule's last failure.
 fn any_circuits() -> impl Strategy<Value = Circuits> {
     let said = || {
         prop::sample::select(vec![
@@ -257,7 +258,8 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
         for execution in target.executions.values_mut() {
             let of_this = execution.child.as_mut().filter(|child| child.schedule == schedule.id.uid);
             if let Some(child) = of_this {
-                // Two children of one slot are one name at two times. No part of the schedule needs the deleted one.
+                // Two children of one slot have the same name at different times. No part of the schedule needs the
+                // deleted one.
                 child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Retention::Needed);
             }
         }

@@ -37,14 +37,14 @@ pub(super) fn any_triage_spec() -> impl Strategy<Value = TriageSpec> {
 
 pub(super) fn any_triage() -> impl Strategy<Value = Triage> {
     let state = prop::sample::select(State::ALL.to_vec());
-    // The last time is of a clock that was ahead.
+    // The last time comes from a clock that was ahead.
     let at_ = prop::sample::select(vec![-100_000, -86_401, -3600, -60, 0, NOW, NOW + 3600]);
     let run = prop::option::of(Just((Arc::from("wfs-s-0-triage"), Uid::new("analyst"))));
     let why = prop::sample::select(vec!["so".to_owned(), "w".repeat(WHY)]);
     (of(), at_, analyst(), run, state, why).prop_map(|(of, begun, analyst, run, state, why)| Triage {
         of,
         at: at(begun),
-        // Only a Pipeline can be analysing: every other analyst gives its verdict at once.
+        // Only an analyst of the kind Pipeline can be analysing: every other analyst gives its verdict at once.
         analyst: if state == State::Analysing { Analyst::Pipeline } else { analyst },
         run,
         fingerprint: None,
@@ -117,7 +117,7 @@ pub(super) fn any_heard() -> impl Strategy<Value = Heard> {
     (of(), said).prop_map(|(of, said)| Heard { of, said })
 }
 
-/// Adds a triage to a schedule. Its parts often fit together.
+/// Adds a triage to a schedule, with parts that often fit together.
 pub(super) fn with_triage(
     mut schedule: Schedule,
     spec: TriageSpec,

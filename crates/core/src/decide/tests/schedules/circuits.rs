@@ -1,5 +1,5 @@
-//! Row 8: which schedules an open circuit holds, which of them has the turn, and what follows its closing (section
-//! 13.5).
+//! Row 8: which schedules an open circuit holds, which of them has the turn, and what happens after the circuit closes
+//! (section 13.5).
 
 use super::*;
 use crate::action::Probe;
@@ -9,7 +9,7 @@ use crate::fingerprint::Fingerprint;
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 const OTHER: &str = "Unknown/cluster";
 
-/// A circuit that opened at second 20. Its next probe is due at second 80, and it closes by quiet at second 1220.
+/// A circuit that opened at second 20. Its next probe is due at second 80, and it closes by itself at second 1220.
 fn open(said: &str, turn: Option<&str>) -> OpenCircuit {
     open_circuit(said, 20, 1220, turn)
 }
@@ -121,7 +121,7 @@ fn after_a_closing_what_was_held_goes_on_one_after_the_other() {
     let uids = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let policy = Policy::default();
     let named = |uid: &str| Schedule { id: schedule(uid).id, ..failed() };
-    // The seconds from a closing until each schedule goes on.
+    // The number of seconds from a closing until each schedule continues.
     let goes_on = |closed: i64| -> Vec<i64> {
         let first = |uid: &&str| {
             let makes = |second: &i64| {
@@ -149,7 +149,7 @@ fn after_a_closing_what_was_held_goes_on_one_after_the_other() {
         let decision = decide(&beside(vec![schedule], vec![], vec![closed]), &policy, at(second));
         assert_eq!(row(&decision), "10 otherwise", "{what}");
     }
-    // Schedules are also spread after a circuit that closed by quiet, before the view shows it as closed.
+    // Schedules are also spread after a circuit that closed by itself, even before the view shows it as closed.
     let quiet = beside(vec![named("a")], vec![open(PULL, None)], vec![]);
     let decision = decide(&quiet, &policy, at(1220));
     assert_eq!((row(&decision), decision.schedules[0].1.held), ("8 circuit", Some(HeldBy::CircuitOpen)));

@@ -1,5 +1,5 @@
-//! The effect of a child's end on its target: the waits of schedule and target do not multiply. Also which children are
-//! kept.
+//! The effect of a child's end on its target: the waits of the schedule and of the target do not multiply. Also which
+//! children are kept.
 
 use super::*;
 use crate::schedule::{Child, HistoryLimits, Retention};
@@ -14,7 +14,7 @@ fn rule(past: Vec<Execution>, asks: Execution) -> &'static str {
     decision.judged.last().map_or("none", |(_, judgement)| judgement.rule())
 }
 
-/// Returns the counter and the earliest next time that the end writes.
+/// Returns the failure count and the earliest next time that the end of an execution writes.
 fn charged(view: &Target) -> (u32, Option<Time>) {
     let charge = only_failure(&actions(view)).charge;
     (charge.consecutive_failures, charge.next_allowed_execution)

@@ -1,5 +1,5 @@
-//! The count follows from all outcomes, even if they are recorded one by one (section 16.12). Acting on decisions comes
-//! to an end.
+//! The failure count follows from all outcomes, even if they are recorded one by one (section 16.12). Acting on
+//! decisions comes to an end.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_
 /// An event in the life of a schedule and its children.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Another writer creates the child of the next slot, even if a child is at work.
+    /// Another writer creates the child of the next slot, even if a child is running.
     Make,
-    /// The n-th child at work ends with an outcome.
+    /// The n-th running child ends with an outcome.
     End(usize, Outcome),
     /// The n-th of all children is deleted.
     Delete(usize),
@@ -44,7 +44,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct Story {
     schedule: Schedule,
     second: i64,
-    /// The outcomes of all slots that count, as the events made them.
+    /// The outcomes of all slots that count, as the events created them.
     all: Vec<(i64, Outcome)>,
     recorded: BTreeSet<Time>,
     edits: u64,
@@ -169,8 +169,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// The limit is one write for a plan that begins anew, one for each outcome, and one for the last row. A triage has
-    /// two: its analyst is named, and it ends.
+    /// The limit is one write for a plan that starts afresh, one for each outcome, and one for the last row. A triage
+    /// has two: one names its analyst, and one ends it.
     #[test]
     fn acting_on_decisions_ends(
         target in prop_oneof![any_scheduled(), any_target(), any_history()],

@@ -22,7 +22,7 @@ fn shown(view: &Target, policy: &Policy, second: i64) -> Option<(HeldBy, String)
     })
 }
 
-/// Each reason that holds a child, with a word of the rule that reports it.
+/// Each reason that holds a child, with a word from the rule that reports it.
 fn holds() -> Vec<(&'static str, Target, Policy, Option<HeldBy>, &'static str)> {
     let default = Policy::default;
     let exhausted = (1..=5).map(|n: i64| stalled(&format!("p{n}"), "x", n.cast_unsigned(), -5000 + n, -4000)).collect();
@@ -220,7 +220,7 @@ fn what_would_hold_a_slot_that_lies_ahead_is_said_today() {
     assert!(ahead(broken(), &default()).starts_with("PreviousExecutionFailed: "), "{}", ahead(broken(), &default()));
     let (failures, policy) = exhausted(None);
     assert!(ahead(failures, &policy).starts_with("ExhaustedRetries: "));
-    // A block that ends by itself before then is not reported.
+    // A block that ends by itself before the slot is not reported.
     let (failures, policy) = exhausted(Some(Duration::from_mins(10)));
     assert!(!ahead(failures, &policy).contains("ExhaustedRetries"));
     assert!(!ahead(vec![stalled("p", "x", 1, 0, 9000)], &default()).contains("Recently"));

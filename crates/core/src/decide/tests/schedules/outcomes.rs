@@ -1,10 +1,10 @@
-//! Rows 2 and 5: the outcome of a child, and a child at work.
+//! Rows 2 and 5: the outcome of a child, and a running child.
 
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::schedule::{Child, SaidOfChild};
 
-/// A schedule whose status has its last child at work after some failures. `children` are those that exist.
+/// A schedule whose status shows its last child as running after some failures. `children` are those that exist.
 fn open(failures: u32, children: Vec<Child>) -> Schedule {
     let mut schedule = Schedule { children, ..at_work(60) };
     schedule.status.failure_count = failures;
@@ -32,7 +32,7 @@ fn outcome_count_and_next_are_one_write() {
         ..failed.status.clone()
     };
     assert_eq!(status, expected);
-    // The message has the words of the child, if they are known.
+    // The message contains the words of the child's status, if they are known.
     let mut told = failed.clone();
     let words = |slot: i64, words: &str| Some(Box::new(SaidOfChild { slot: at(slot), words: words.into() }));
     let message = |it: &Schedule| said(it, 75).last_run.unwrap().message.unwrap();

@@ -1,4 +1,4 @@
-//! No edit, hint or lost race changes the phase of a schedule, and a slot that was lost in a race is planned again
+//! No edit, hint or lost race changes the phase of a schedule. A slot that was lost in a race is planned again
 //! (sections 12.2 and 12.4).
 
 use std::sync::Arc;
@@ -108,13 +108,13 @@ fn another_spread_runs_no_night_twice_and_loses_none() {
     let hour = Duration::from_hours(1);
     let moved = share(hour);
     assert!(moved > 60, "the case needs a share that is not over at once: {moved}");
-    // It ran at 08:00. From 08:00:50 on it has a spread.
+    // The schedule ran at 08:00. From 08:00:50 on it has a spread.
     for revision in [EDITED_PLAN, RESTORED] {
         let mut spread = nightly();
         (plan(&mut spread).spread, spread.revision) = (hour, revision);
         assert_eq!(settle(&mut spread, 50), [0; 0]);
         assert_eq!(next(&spread, 50).0, 86_400 + moved, "tonight has run");
-        // A run that a person asks for changes none of this.
+        // A run that a person requests changes nothing.
         spread.hint = Some(hint(Wish::At(at(70)), 500).into());
         plan(&mut spread).min_interval = Duration::from_secs(1);
         assert_eq!(run(&mut spread, 70, 5), Some(70));
@@ -123,7 +123,7 @@ fn another_spread_runs_no_night_twice_and_loses_none() {
         assert_eq!(run(&mut spread, 86_400 + moved, 5), Some(86_400 + moved));
         assert_eq!(spread.status.phase, None, "it has nothing to say any more");
     }
-    // It has not run tonight.
+    // The schedule has not run tonight.
     let mut waits = nightly();
     waits.status.last_run = Some(last_run(-86_400, Some((Outcome::Completed, -86_390))));
     waits.status.planned_from = Some(at(-100_000));
@@ -140,13 +140,13 @@ fn a_run_that_a_person_asks_for_does_not_move_the_others() {
     });
     assert_eq!(run(&mut hourly, 1000, 10), Some(1000));
     assert_eq!(next(&hourly, 1010), (3600, PlannedBy::Interval));
-    // A second such run does not move them either. Afterwards the phase is that of the plan again.
+    // A second run by a hint does not move the slots either. Afterwards the phase is again that of the plan.
     hourly.hint = Some(hint(Wish::At(at(1500)), 2000).into());
     assert_eq!(run(&mut hourly, 1500, 10), Some(1500));
     assert_eq!(next(&hourly, 1510).0, 3600);
     assert_eq!(run(&mut hourly, 3600, 10), Some(3600));
     assert_eq!((hourly.status.phase, next(&hourly, 3610).0), (None, 7200));
-    // After a failure, slots count from its end.
+    // After a failure, slots are counted from its end.
     hourly.status.last_run = Some(last_run(3600, Some((Outcome::Failed, 3700))));
     hourly.status.failure_count = 1;
     assert_eq!(run(&mut hourly, 3700 + 7200, 10), Some(3700 + 7200));
@@ -167,7 +167,7 @@ fn a_hint_of_an_interval_catches_up_with_one_run() {
     assert_eq!(run(&mut late, 3 * 3600 + 10, 1), Some(3 * 3600));
     assert_eq!(late.status.last_missed, Some(Missed { slot: at(3 * 3600 - 300), count: 35 }));
     assert_eq!(settle(&mut late, 3 * 3600 + 20), [0; 0], "one run");
-    // A run that takes longer than the interval does not fall behind.
+    // The schedule does not fall behind if a run takes longer than the interval.
     let mut long = advised();
     let mut now = 300;
     for _ in 0..20 {
@@ -175,7 +175,7 @@ fn a_hint_of_an_interval_catches_up_with_one_run() {
         assert!(now - slot < 300, "at {now} it runs the slot of {slot}");
         now += 700;
     }
-    // A run that is too late for one slot is in time for the next.
+    // If it is too late for one slot, the run is in time for the next.
     let mut strict = advised();
     plan(&mut strict).deadline = Some(Duration::from_secs(20));
     assert_eq!(next(&strict, 610), (600, PlannedBy::CatchUp));

@@ -17,7 +17,7 @@ use crate::triage::{
 
 const OF: &str = "wfs-s-1800000000";
 
-/// A schedule whose last child, at second 0, was the third failure in a row. The next slot lies ahead.
+/// A schedule whose last child, at second 0, was the third failure in a row. The next slot lies in the future.
 fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     with(|it| {
         it.status.failure_count = 3;
@@ -68,7 +68,7 @@ fn gathered(reason: FailureReason, ran: bool) -> Gathered {
     }
 }
 
-/// Returns the step of a triage at a second. Writes are left out.
+/// Returns the step of a triage at a second, except writes to the status.
 fn step(schedule: &Schedule, second: i64) -> Option<TriageDoes> {
     step_by(&Policy::default(), schedule, second)
 }
@@ -278,7 +278,7 @@ fn further_failures_do_not_put_a_triage_off_any_longer() {
     assert_eq!([begins(gone(), 3020), begins(gone(), 3579), begins(gone(), 3580)], [false, false, true]);
 }
 
-/// Failures before a success are no evidence, and neither are failures before a refused child.
+/// Failures before a success are not evidence, and neither are failures before a refused child.
 #[test]
 fn the_evidence_is_the_failures_in_a_row_and_nothing_else() {
     let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
@@ -342,7 +342,7 @@ fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
     assert_eq!(row(&decided(&after, 100_001)), "6 slot ahead", "it is lifted once");
 }
 
-/// Messages of conditions are cut when they are read back. A longer message would be written again and again.
+/// The messages of conditions are cut when they are read back. A longer message would be written again and again.
 #[test]
 fn a_pause_says_no_more_than_is_read_back() {
     let long = Triage { of: "n".repeat(253).into(), why: Some("\u{fc}".repeat(WHY).into()), ..record(State::Paused) };
@@ -461,7 +461,7 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         it.memory.analyst_answer = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     assert_eq!(triage_said(&ended, 50).state, State::Noted);
-    // A verdict does not act on later failures either, even if there are as many.
+    // A verdict does not apply to later failures either, even if there are as many.
     let again = |change: fn(&mut Schedule)| {
         let schedule = analysing(|it| {
             it.analyst = Some(Box::new(analyst(AnalystState::Completed)));

@@ -29,7 +29,7 @@ fn crons() -> impl Strategy<Value = Cron> {
     })
 }
 
-/// Generates times. Most are of our days, in whole seconds; some are any representable time.
+/// Generates times. Most are from the present era in whole seconds; some are any representable time.
 fn times() -> impl Strategy<Value = Time> {
     let (least, greatest) = (Time::MIN_UTC.timestamp(), Time::MAX_UTC.timestamp());
     prop_oneof![4 => 0_i64..4_000_000_000, 1 => least..=greatest]

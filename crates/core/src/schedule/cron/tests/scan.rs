@@ -6,8 +6,8 @@ use chrono_tz::Tz;
 use super::super::*;
 use super::utc;
 
-/// The scanned expressions: each shape of section 12.3 and of days. Each has few slots a day, which keeps the scan of
-/// years short.
+/// The scanned expressions: each shape of section 12.3, and each way to select days. Each has few slots a day, which
+/// keeps the scan of years short.
 const EXPRESSIONS: [&str; 12] = [
     "30 2 * * *",
     "*/15 2 * * *",
@@ -123,8 +123,8 @@ impl Reading {
     }
 }
 
-/// Reads the clock at every minute from one time to another. By the clock on the wall, a minute that matches has a slot
-/// when the clock first shows it or jumps over it.
+/// Reads the clock at every minute from one time to another. By the wall clock, a matching minute has a slot when the
+/// clock first shows it or skips it.
 fn scan(zone: Tz, expressions: &[&str], from: Time, to: Time) -> usize {
     let shown = |time: Time| {
         time.naive_utc()
@@ -160,7 +160,7 @@ fn scan(zone: Tz, expressions: &[&str], from: Time, to: Time) -> usize {
     seen.iter().map(Vec::len).sum()
 }
 
-/// Checks the last slot of windows that end at the newest slot. It does so only now and then, because each check goes
+/// Checks the last slot of windows that end at the newest slot. It does so only for some slots, because each check goes
 /// far back.
 fn check_last(slots: &super::super::slots::Slots, from: Time, seen: &[Time], expression: &str) {
     let newest = seen.len() - 1;
@@ -218,7 +218,7 @@ fn slots_are_those_of_a_scan_of_30_zones_over_10_years() {
             assert!(slots > 1_000, "{zone}: {slots}");
         }
     };
-    // The whole scan takes minutes, and no other test runs by then.
+    // The whole scan takes minutes, and no other test still runs then.
     let (half, rest) = zones.split_at(zones.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| scan_all(half));
