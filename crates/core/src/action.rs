@@ -88,7 +88,7 @@ pub enum Action {
         execution: ExecutionId,
         /// The number of the run.
         number: RunNumber,
-        /// The longest timeout of the run, if the retry policy leaves less time than the spec.
+        /// The longest time-out of the run, if the retry policy leaves less time than the spec.
         at_most: Option<Duration>,
     },
     /// Writes something to an execution's status.
@@ -112,8 +112,8 @@ pub enum Action {
         /// The version that was judged.
         version: Version,
     },
-    /// Reads a failed run and its descendants live, to learn why it failed and whether anything ran. If the run was
-    /// deleted while it ran, also whether any of its tasks or pods is left. Changes nothing.
+    /// Reads a failed run and its descendants live, to learn why it failed and whether anything ran. For a run that is
+    /// deleted while it runs, the read also shows whether any task or pod is left. Changes nothing.
     Examine {
         /// The run.
         run: RunId,
@@ -164,7 +164,7 @@ pub struct Record {
     pub version: Version,
     /// The name of an execution of the schedule that a live read must find gone.
     pub gone: Option<Box<str>>,
-    /// Why the recorded failure starts no triage, if it otherwise would. A metric counts these.
+    /// Why the recorded failure starts no triage, if it otherwise would. A metric counts the reasons.
     pub suppressed: Option<Suppressed>,
     /// The new status.
     pub status: Box<ScheduleStatus>,
@@ -187,7 +187,7 @@ pub struct AttemptFacts {
     pub task: Option<FailedTask>,
 }
 
-/// A write to a run. Preconditions: its uid, the facts, and those that each kind of write names.
+/// A write to a run. Preconditions: its uid, the facts, and the precondition that each kind of change names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The run.

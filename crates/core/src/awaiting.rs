@@ -19,7 +19,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 /// What a Running execution waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Awaiting {
-    /// Nothing of its run has started.
+    /// Nothing of the run has started.
     Starting {
         /// What the run waits for.
         wait: Wait,
@@ -159,7 +159,7 @@ impl Run {
         })
     }
 
-    /// Returns the time from which on Tekton's reaction to a request to stop a run is late.
+    /// Returns when Tekton's reaction to a request to stop a run becomes late.
     #[must_use]
     pub fn answer_due(&self, stop: &StopRequest, ends_by: Option<Time>) -> Option<Time> {
         let due = after(stop.since?, ANSWERED_WITHIN);

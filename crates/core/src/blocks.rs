@@ -14,7 +14,7 @@ pub const RECOVERED: &str = "Recovered";
 /// The blocks and the failure count of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetBlocks {
-    /// The number of failures in a row before anything ran (section 7).
+    /// The number of pre-execution failures in a row (section 7).
     pub consecutive_failures: u32,
     /// What blocks the target until a person clears it, newest first. A clearance of the newest one lifts all.
     pub blocks: Vec<Skip>,

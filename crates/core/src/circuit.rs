@@ -32,9 +32,9 @@ pub use turn::{Asks, GRANTED_FOR, Turns};
 /// An open circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// The failure that opened the circuit.
+    /// The fingerprint of the failures that opened the circuit.
     pub fingerprint: Fingerprint,
-    /// When the last of these failures ended.
+    /// When the failure ended that opened the circuit.
     pub opened_at: Time,
     /// When the circuit begins to hold schedules and to delay triage. This is later than `opened_at` if another
     /// execution's success closed the same circuit shortly before (section 13.5).
@@ -57,13 +57,13 @@ pub struct OpenCircuit {
 pub type Probes = std::collections::BTreeMap<Arc<str>, u32>;
 
 impl OpenCircuit {
-    /// Returns whether the circuit is open at a time.
+    /// Returns whether the circuit is open at a given time.
     #[must_use]
     pub fn is_open(&self, now: Time) -> bool {
         now < self.quiet_at
     }
 
-    /// Returns whether the circuit holds, at a time, the schedules that failed with its fingerprint.
+    /// Returns whether the circuit holds, at a given time, the schedules that failed with its fingerprint.
     #[must_use]
     pub fn holds(&self, now: Time) -> bool {
         self.is_open(now) && self.holds_from <= now
@@ -73,7 +73,7 @@ impl OpenCircuit {
 /// A circuit that has closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedCircuit {
-    /// The failure that had opened the circuit.
+    /// The fingerprint of the failures that had opened the circuit.
     pub fingerprint: Fingerprint,
     /// When the circuit opened.
     pub opened_at: Time,
@@ -155,7 +155,7 @@ impl Circuits {
         self.of(fingerprint).is_some_and(|circuit| circuit.opened_at <= at && circuit.is_open(at))
     }
 
-    /// Returns the circuit that holds, at a time, schedules whose last failure has this fingerprint.
+    /// Returns the circuit that holds, at a given time, schedules whose last failure has this fingerprint.
     #[must_use]
     pub fn holding(&self, failed_last_with: Option<&Fingerprint>, now: Time) -> Option<&OpenCircuit> {
         self.of(failed_last_with?).filter(|circuit| circuit.holds(now))

@@ -59,7 +59,7 @@ pub struct Failure {
     pub cancelled: bool,
     /// How far the execution had come.
     pub stage: Stage,
-    /// The fingerprint of the failure (section 13.1); `None` until its end is written.
+    /// The fingerprint of the failure (section 13.1); `None` until the end of the execution is written.
     pub fingerprint: Option<Fingerprint>,
     /// Whether nothing ran and other targets failed alike (section 13.5): the failure does not count, but the next
     /// execution waits.

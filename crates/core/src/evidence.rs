@@ -53,7 +53,7 @@ pub struct Proof {
 pub enum Sign {
     /// The step was seen running.
     StepRunning,
-    /// The step ended in a container with an id. An end without a container id is invented.
+    /// The step ended in a container with an id. An end without a container id did not really happen.
     StepEnded,
     /// The pod of a running task was replaced, so its steps ran, and then ran again.
     PodReplaced,

@@ -59,7 +59,7 @@ pub struct Execution {
     /// Whether the run lives in another execution namespace: another operator then owns the execution, and this one
     /// ignores it.
     pub elsewhere: bool,
-    /// The condition `Waiting` of its status, if it is set.
+    /// The condition `Waiting` of the status, if it is set.
     pub waiting_shown: Option<Box<WaitingShown>>,
     /// Whether the status shows that the target drains (`TargetLocked`). After the end: also whether it still has a
     /// condition that is only true before the end.
@@ -79,7 +79,7 @@ pub struct Execution {
 /// What this process remembers of an execution that its object does not contain. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionMemory {
-    /// Since when the execution waits, as far as this process has seen it, while it is undecided.
+    /// When this process first saw the execution wait, while it is undecided.
     pub waits_since: Option<Time>,
     /// When the operator first tried to create the run, without the time in which no process tried (see
     /// [`tries`](crate::tries)). `None` while this process does not try.
@@ -161,7 +161,7 @@ pub struct WaitingShown {
     pub tried: Duration,
 }
 
-/// What the status of an execution shows of its run while it is Running.
+/// What the status of a Running execution shows of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunShown {
     /// The proof that a step of the run ran, if there is one.
@@ -215,7 +215,7 @@ impl Clearance {
 /// The effect of a clearance, as the status of its execution records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// None is recorded yet.
+    /// No effect is recorded yet.
     Not,
     /// The clearance has lifted a block.
     Effective,

@@ -8,11 +8,11 @@ use crate::reason::FailureReason;
 pub struct Findings {
     /// Whether anything ran.
     pub started: Started,
-    /// Why it failed.
+    /// Why the run failed.
     pub cause: Cause,
     /// What the run waited for in vain, if that was seen.
     pub waited: Option<Waited>,
-    /// Whether its bundle never yielded a pipeline, for one of several causes that Tekton does not distinguish.
+    /// Whether the run's bundle never yielded a pipeline, for one of several causes that Tekton does not distinguish.
     pub unresolved: bool,
     /// Whether the run ended because a person cancelled it or one of its tasks.
     pub was_cancelled: bool,
@@ -46,7 +46,7 @@ pub struct FailedTask {
     pub registry: Option<Box<str>>,
 }
 
-/// What a run was waiting for of which nothing had started.
+/// What a run was waiting for before anything of it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
     /// The failure reason for this wait, one of the seven.

@@ -53,14 +53,14 @@ impl Origin {
 /// How far an execution had come when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Before its turn: its spec cannot be used, or it was too late, or a person cancelled it.
+    /// The execution failed before its turn: its spec cannot be used, it was too late, or a person cancelled it.
     Asking,
-    /// When its run was to be created or released: that was refused or impossible.
+    /// The execution failed when its run was to be created or released: that was refused or impossible.
     Creating,
-    /// After the release of its run, whose bundle never yielded a pipeline, for one of several causes that Tekton does
-    /// not distinguish.
+    /// The run was released, but its bundle never yielded a pipeline, for one of several causes that Tekton does not
+    /// distinguish.
     Unresolved,
-    /// After the release of its run.
+    /// The run was released.
     Released,
 }
 

@@ -57,7 +57,7 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Clearance, Self::Cancellation];
 
     /// Returns the reason of the condition `Unguarded`, which depends on whether the clearance or cancellation counts.

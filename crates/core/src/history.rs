@@ -36,9 +36,9 @@ pub struct History<'a> {
 pub struct Past<'a> {
     /// The execution.
     pub execution: &'a Execution,
-    /// How it ended.
+    /// How the execution ended.
     pub end: End,
-    /// When it ended, if its status has the time.
+    /// When the execution ended, if its status has the time.
     pub ended_at: Option<Time>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> History<'a> {
         self.past.iter().rfind(|past| past.ran())
     }
 
-    /// Returns the failure that the newest execution that ran has repaired, as its `recoveryOf` names it.
+    /// Returns the failure that the newest execution that ran has repaired. Its `recoveryOf` names that failure.
     pub(crate) fn recovered(&self) -> Option<&Past<'a>> {
         let recovery = self.newest_that_ran().filter(|past| past.end == End::Completed)?.execution;
         let name = recovery.recovery_of.as_deref()?;
@@ -117,14 +117,13 @@ impl<'a> History<'a> {
         self.past.iter().find(|past| past.end == End::ExecutionFailure && is_named(&past.execution.id))
     }
 
-    /// Returns the failures before anything ran since the last success or clearance, newest first, including shared
-    /// ones.
+    /// Returns the pre-execution failures since the last success or clearance, newest first, including shared ones.
     pub fn failures(&self) -> impl Iterator<Item = &Past<'a>> {
         let since = self.uncleared().iter().rev().take_while(|past| past.end != End::Completed);
         since.filter(|past| past.backs_off())
     }
 
-    /// Returns the failures in a row at a time, newest first.
+    /// Returns the failures in a row as of a time, newest first.
     pub fn row(&self, policy: &Policy, at: Time) -> impl Iterator<Item = &Past<'a>> {
         let length = self.failures_to_wait_for(policy, at);
         self.failures().take(usize::try_from(length).unwrap_or(usize::MAX))
@@ -150,14 +149,14 @@ impl<'a> History<'a> {
         cleared.iter().any(|covered| covered.execution.id == past.execution.id)
     }
 
-    /// Counts the failures in a row before anything ran, at a time (section 7). Shared ones do not count.
+    /// Counts the pre-execution failures in a row, as of a time (section 7). Shared ones do not count.
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
         let counted = self.row(policy, at).filter(|past| past.end == End::PreExecutionFailure).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Counts the failures in a row that the next execution waits for, at a time, including shared ones.
+    /// Counts the failures in a row that the next execution waits for, as of a time, including shared ones.
     #[must_use]
     pub fn failures_to_wait_for(&self, policy: &Policy, at: Time) -> u32 {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)

@@ -65,7 +65,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The `metadata.resourceVersion` on which a decision was made; its write sends it back.
+/// The `metadata.resourceVersion` on which a decision was made, and which the write sends back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Box<str>);
 

@@ -8,7 +8,7 @@ use crate::limit::Limits;
 /// The policy of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The timeout of a workflow whose spec sets none.
+    /// The time-out of a workflow whose spec sets none.
     pub default_timeout: Duration,
     /// How long a run may take to be created, and then to start (section 5.8).
     pub start_deadline: Duration,
@@ -20,12 +20,12 @@ pub struct Policy {
     pub ttl: Option<Duration>,
     /// The scope of the block after an execution failure (section 6, rule 2).
     pub previous_execution_failed_scope: Scope,
-    /// How many failures in a row before anything ran exhaust a target (section 6, rule 3); 0: no number does.
+    /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
     pub max_consecutive_failures: u32,
-    /// How long a target rests after failures before anything ran (section 7).
+    /// How long a target rests after pre-execution failures (section 7).
     pub backoff: Backoff,
-    /// After how long without a failure before anything ran the counter starts again at zero (section 7). `None`: only
-    /// a success or a clearance resets it.
+    /// After how long without a pre-execution failure the counter starts again at zero (section 7). `None`: only a
+    /// success or a clearance resets it.
     pub failure_quiet_period: Option<Duration>,
     /// How long after a success the same workflow does not run again on the target (section 6, rule 5). Zero: there is
     /// no cooldown.
@@ -117,7 +117,7 @@ impl Default for Policy {
 pub struct PolicyError {
     /// The key at fault.
     pub flag: &'static str,
-    /// What is wrong with its value.
+    /// What is wrong with the value of the key.
     pub why: &'static str,
 }
 

@@ -28,7 +28,7 @@ pub struct RetryPolicy {
     pub max_delay: Duration,
     /// Whether delays are lengthened at random, by up to half.
     pub jitter: bool,
-    /// The condition for another attempt. None: the default, `reason != 'ConfigurationError'`.
+    /// The condition for another attempt. `None`: the default, `reason != 'ConfigurationError'`.
     pub retry_when: Option<Box<str>>,
     /// The condition against another attempt; it takes precedence over `retryWhen`.
     pub stop_when: Option<Box<str>>,

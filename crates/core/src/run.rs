@@ -42,7 +42,7 @@ pub struct Run {
     pub skipped_tasks: u16,
     /// The names of parameters that the pipeline does not declare: no task gets their values.
     pub undeclared: Box<[Box<str>]>,
-    /// The timeout with which the run was created; the default may have changed since.
+    /// The time-out with which the run was created; the default may have changed since.
     pub timeout: Option<Duration>,
     /// When the run was released, from its annotation; the operator's deadlines count from then. Without the
     /// annotation: when Tekton started the run, or when this process saw the release.
@@ -125,8 +125,8 @@ impl Seen {
 pub struct Look {
     /// When the run was read.
     pub at: Time,
-    /// When the first read of this term was answered. The operator repeats a read that leaves something unknown; how
-    /// long counts from then.
+    /// When the first read of this term was answered. The operator repeats inconclusive reads for some time, which
+    /// counts from then.
     pub since: Time,
     /// The findings.
     pub findings: Findings,

@@ -47,7 +47,7 @@ pub struct Schedule {
     pub triage: Arc<TriageSpec>,
     /// `spec.resume.triage`: the triage whose pause or adjusted values a person has ended.
     pub resume: Option<Box<str>>,
-    /// The revision of the plan. When it changes, the plan starts afresh.
+    /// The revision of the plan. When it changes, the plan begins anew.
     pub revision: Revision,
     /// `spec.template.spec.workflowRef.workflowId`: the workflow that a child would run.
     pub workflow_id: Arc<str>,
@@ -283,7 +283,7 @@ impl Schedule {
     }
 
     /// Returns whether a person has ended the pause of the latest triage, or the values that this or an earlier triage
-    /// set, and the plan has not started afresh since.
+    /// set, and the plan has not begun anew since.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         let has_values = self.status.adjust.is_some();

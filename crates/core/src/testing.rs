@@ -168,7 +168,7 @@ pub(crate) fn unguarded(counts: bool) -> Unguarded {
     Unguarded { since: at(1), counts }
 }
 
-/// An execution that a person has cleared. Its status has no effect recorded; `said` is what it reports about the
+/// An execution that a person has cleared. Its status records no effect; `said` is what the status reports about the
 /// policy.
 pub(crate) fn cleared_unguarded(execution: Execution, said: Option<bool>) -> Execution {
     let mut execution = cleared(execution, Recorded::Not);

@@ -53,11 +53,11 @@ pub struct TriageSpec {
     pub analyst: Analyst,
     /// The number of failures in a row that starts a triage.
     pub after: u32,
-    /// The timeout of the analyst's workflow.
+    /// The time-out of the analyst's workflow.
     pub timeout: Duration,
     /// The fields that a verdict may change, without parameters that the template does not have.
     pub allow_adjust: Vec<Field>,
-    /// The timeout of the template, if a verdict may change it; no verdict shortens it. `None`: the default applies.
+    /// The time-out of the template, if a verdict may change it; no verdict shortens it. `None`: the default applies.
     pub template_timeout: Option<Duration>,
     /// The longest total of the parameter values in a verdict, in characters. It keeps the execution within the limit
     /// of the API, whichever values of the template are replaced.
@@ -82,7 +82,7 @@ impl Default for TriageSpec {
 pub enum Field {
     /// The interval.
     Interval,
-    /// The timeout of the executions.
+    /// The time-out of the executions.
     Timeout,
     /// One parameter of the executions.
     Parameter(Box<str>),
@@ -142,18 +142,18 @@ pub struct Judgement {
 pub struct Wanted {
     /// Another interval, as written.
     pub interval: Option<Box<str>>,
-    /// Another timeout, as written.
+    /// Another time-out, as written.
     pub timeout: Option<Box<str>>,
     /// Other values of parameters.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// The values that replace those of the spec (`status.adjust`), until the plan starts afresh.
+/// The values that replace those of the spec (`status.adjust`), until the plan begins anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjust {
     /// Replaces `spec.interval`.
     pub interval: Option<Duration>,
-    /// Replaces the timeout of the template.
+    /// Replaces the time-out of the template.
     pub timeout: Option<Duration>,
     /// Replaces values of parameters of the template.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
@@ -174,7 +174,7 @@ words! {
         Paused,
         /// The adjusted values apply until a person ends them.
         Adjusted,
-        /// The plan has started afresh: neither a pause nor adjusted values are left.
+        /// The plan has begun anew: neither a pause nor adjusted values are left.
         Over,
     }
 }
@@ -272,7 +272,7 @@ pub struct Begun(Arc<[Began]>);
 /// One triage of another schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Began {
-    /// When it began.
+    /// When the triage began.
     pub at: Time,
     /// Whether the other schedule is in the same namespace.
     pub beside: bool,
@@ -283,7 +283,7 @@ pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
     /// Keeps the triages that began within the hour before now. A time far in the future comes from a wrong clock, and
-    /// is ignored: it would count until then.
+    /// is ignored because it would count for too long.
     #[must_use]
     pub fn within_the_hour(others: impl IntoIterator<Item = Began>, now: Time) -> Self {
         let is_recent = |it: &Began| after(it.at, HOUR) > now && it.at <= after(now, MAX_AHEAD);

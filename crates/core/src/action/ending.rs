@@ -32,8 +32,8 @@ impl Ending {
     }
 }
 
-/// How long before the commit the reported end of a run may lie without an announcement. It does no harm if Tekton's
-/// clock is some seconds behind.
+/// How long before the commit a run may end, by its own report, before the operator announces it. It does no harm if
+/// Tekton's clock is some seconds behind.
 const BEHIND: TimeDelta = TimeDelta::minutes(1);
 
 /// How the end time of a run shows that its clock differs from the operator's.

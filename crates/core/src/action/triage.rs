@@ -40,7 +40,7 @@ pub struct Gather {
     pub last_success: Option<Time>,
     /// The open circuits.
     pub open_circuits: Vec<Box<str>>,
-    /// The timeout of an execution whose template sets none.
+    /// The time-out of an execution whose template sets none.
     pub default_timeout: Duration,
     /// The failed children to read, newest first, by slot and uid; at most
     /// [`MOST_FAILURES`](crate::triage::MOST_FAILURES).
@@ -56,7 +56,7 @@ pub struct Analyse {
     pub generation: i64,
     /// The latest time at which the analysis may begin.
     pub start_before: Time,
-    /// The timeout of the analysis.
+    /// The time-out of the analysis.
     pub timeout: Duration,
     /// The evidence.
     pub evidence: Box<str>,

@@ -110,7 +110,7 @@ pub enum Says {
     Blocked(Blocked),
     /// No policy was in force when the operator saw a clearance or cancellation.
     Unguarded {
-        /// Which of the two.
+        /// Whether it is the clearance or the cancellation.
         kind: Directive,
         /// Whether the clearance or cancellation counts now, because the policies are back.
         counts: bool,

@@ -350,7 +350,7 @@ fn started_on(execution: &Execution) -> Option<&RunId> {
 }
 
 impl Execution {
-    /// Returns whether its status says that it got its turn.
+    /// Returns whether the status shows that the execution got its turn.
     pub(super) fn started_once(&self) -> bool {
         matches!(self.state, ExecutionState::Running { .. })
     }

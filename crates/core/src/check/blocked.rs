@@ -6,7 +6,8 @@ use crate::name::ExecutionId;
 use crate::reason::BlockReason;
 
 impl Check<'_> {
-    /// Checks that a status is blocked only if the execution blocks, and how a block has ended only if there was one.
+    /// Checks that a status shows a block only if the execution blocks its target, and the end of a block only if there
+    /// was one.
     pub(super) fn show_blocked(&mut self, execution: &ExecutionId, blocked: Blocked) {
         let Some(found) = self.execution(execution) else { return };
         let fits = match blocked {

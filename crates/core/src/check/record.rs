@@ -58,13 +58,14 @@ impl<'a> Record<'a> {
         reasons
     }
 
-    /// Returns the pre-execution failures in a row at a time that count. A failure that many targets share does not
+    /// Returns the pre-execution failures in a row that count, as of a time. A failure that many targets share does not
     /// count.
     pub(super) fn counted(&self, at: Time) -> Vec<&'a Execution> {
         self.row(at).into_iter().filter(|it| !is_shared(it)).collect()
     }
 
-    /// Returns the pre-execution failures in a row at a time. Their number determines the wait of the next execution.
+    /// Returns the pre-execution failures in a row, as of a time. Their number determines the wait of the next
+    /// execution.
     pub(super) fn row(&self, at: Time) -> Vec<&'a Execution> {
         self.row_among(at, &|it| self.is_cleared(it))
     }
@@ -209,7 +210,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Returns `failedAt` + cooldown, in whole seconds, rounded up.
+/// Returns `failedAt` plus the backoff, in whole seconds, rounded up.
 pub(super) fn next_allowed(policy: &Policy, key: &str, failures: usize, failed_at: Time) -> Time {
     let wait = policy.backoff.jittered(u32::try_from(failures).unwrap_or(u32::MAX), key);
     let nanos = u128::from(failed_at.timestamp_subsec_nanos()) + wait.as_nanos();

@@ -110,8 +110,8 @@ impl Check<'_> {
     }
 
     /// Checks that no failure is written before its run was examined. If an examination may still change, it must have
-    /// been repeated for 45 seconds in which the API server answered. Trouble of the operator itself does not count as
-    /// such time.
+    /// been repeated for 45 seconds in which the API server answered. Time in which the operator itself had trouble
+    /// does not count.
     pub(super) fn has_been_read(&mut self, execution: &ExecutionId, run: Option<&Run>) {
         let failed = run.filter(|run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded));
         let Some(run) = failed.filter(|_| !self.waits_for_another(execution)) else { return };

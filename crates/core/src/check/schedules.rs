@@ -22,7 +22,7 @@ fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
 
-/// Returns whether a time lies more than a minute ahead.
+/// Returns whether a time lies more than a minute in the future.
 fn is_in_future(time: Time, now: Time) -> bool {
     time.signed_duration_since(now) > chrono::TimeDelta::minutes(1)
 }
@@ -288,8 +288,8 @@ fn last_slot(it: &Schedule) -> Option<i128> {
     (Some(last.slot) > it.status.planned_from).then_some(secs(last.slot))
 }
 
-/// Returns the first slot that the plan allows without a hint, by section 12.2. The spread is already the share of this
-/// schedule.
+/// Returns the first slot that the plan allows without a hint, according to section 12.2. It includes the schedule's
+/// share of the spread.
 fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
     let (status, since) = (&it.status, secs(it.status.planned_from?));
     let share = offset(&it.id.uid, plan.spread);
@@ -332,15 +332,15 @@ fn moved(it: &Schedule, now: Time) -> Option<Moved> {
     hinted(it, now).or_else(|| again(it, it.plan.as_ref().ok()?, now))
 }
 
-/// Returns the second try after a run that was skipped or too late. There is one, before the next slot and within the
-/// deadline.
+/// Returns the second try after a run that was skipped or too late. There is only one, before the next slot and within
+/// the deadline.
 fn again(it: &Schedule, plan: &Plan, now: Time) -> Option<Moved> {
     let (slot, last) = (last_slot(it)?, it.status.last_run.as_ref()?);
     let is_lost = matches!(last.outcome, Some(Outcome::Skipped | Outcome::TooLate)) && !last.again;
     let due = last.ended_at.map_or(slot, secs).max(slot + 1);
     let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
     let until = late.min(usual(it, plan).unwrap_or(i128::MAX));
-    // A time is rounded up here. It reaches the end only when its full second does.
+    // `secs` rounds up, but the next slot is due only when its full second has come.
     let is_over = if until == late { secs(now) >= until } else { i128::from(now.timestamp()) >= until };
     (is_lost && !is_over && due < until).then_some(Moved { due, slot: due, until })
 }

@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// Returns the circuits that are open at a time, without turns, and those that closed recently.
+    /// Returns the circuits that are open at a given time, without turns, and those that closed recently.
     pub(super) fn snapshot(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
         let all = self.open.iter().map(|(fingerprint, open)| open.snapshot(fingerprint, settings));
         let (open, quiet): (Vec<_>, Vec<_>) = all.partition(|circuit| circuit.is_open(now));
@@ -154,7 +154,7 @@ impl State {
         (open, closed.into_iter().chain(quiet.iter().cloned()).filter(|it| is_new(&it)).collect())
     }
 
-    /// Returns which circuit a child probes that was created for a schedule at a time, if any.
+    /// Returns the circuit that a schedule's child probes if it was created at this time, if any.
     pub(super) fn probed_circuit(&self, schedule: &Uid, created: Time, settings: &Settings) -> Option<&Fingerprint> {
         let fingerprint = self.failed_last.get(schedule)?;
         self.open.get(fingerprint).filter(|open| open.held_at(created, settings)).map(|_| fingerprint)

@@ -17,7 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::moment::after;
 use crate::name::{ScheduleId, Uid};
 
-/// How long a schedule keeps its turn after it has begun to create its child. This covers the timeouts of a read and a
+/// How long a schedule keeps its turn after it has begun to create its child. This covers the time-outs of a read and a
 /// create, and of the watch that delivers the child.
 pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 
@@ -26,7 +26,7 @@ pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 pub struct Asks {
     /// The circuit.
     pub circuit: Fingerprint,
-    /// The number of its failed runs in a row.
+    /// The number of the schedule's failed runs in a row.
     pub failures: u32,
 }
 

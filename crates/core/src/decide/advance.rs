@@ -23,11 +23,11 @@ use crate::verdict::Fact;
 #[cfg(test)]
 pub(super) use end::{DRAIN, MAX_SKEW, SETTLE};
 
-/// The minimum time before the first progress write, and between two (section 9).
+/// The minimum time before the first progress write, and between two such writes (section 9).
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(5);
 /// How long the status does not repeat a wait that it has already shown: the reasons of pods flap.
 const BETWEEN_WAITS: Duration = Duration::from_mins(1);
-/// How long after the timeout of a run the operator cancels it, if Tekton has not ended it (section 5.8).
+/// How long after the time-out of a run the operator cancels it, if Tekton has not ended it (section 5.8).
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
 /// Takes the next step of one execution.
@@ -47,7 +47,8 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
     let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
-        // If a run carries the uid of the execution, the view names that run. Our CRD allows no status without one.
+        // If a run carries the uid of the execution, the view names that run. Our CRD does not allow the phase Running
+        // without one.
         let message = "phase Running without a pipelineRunRef, and no run of it is there: something other than the \
                        operator wrote this status, or another CRD dropped a part of it";
         let facts = vec![Fact::NoRunOf(execution.id.clone())];
@@ -222,8 +223,8 @@ impl<'a> Running<'a> {
         self.shown_proof().or(run.memory.seen.proof.as_ref())
     }
 
-    /// Returns the operator's own deadline for the run to start or finish, because Tekton's can fail (section 5.8). It
-    /// counts from the release, however long ago the commit was.
+    /// Returns the operator's own deadline for the run to start or finish, because Tekton's deadlines can fail (section
+    /// 5.8). The time counts from the release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let (released_at, finish) = (run.released_at?, self.should_end(run)?);
         if run.memory.seen.has_started_anything || self.proof(run).is_some() {
@@ -238,15 +239,15 @@ impl<'a> Running<'a> {
         Some(after(run.released_at?, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end()))
     }
 
-    /// Returns the timeout with which Tekton ends the run. A later change of the default does not apply to the run. The
-    /// time that a retry policy left is recorded only on the run.
+    /// Returns the time-out with which Tekton ends the run. A later change of the default does not apply to the run.
+    /// The time that a retry policy left is recorded only on the run.
     fn timeout(self, run: &Run) -> Duration {
         let (spec, made) = (self.execution.timeout, run.timeout);
         let own = if self.execution.retry.is_some() { made.or(spec) } else { spec.or(made) };
         own.unwrap_or(self.view.policy.default_timeout)
     }
 
-    /// Returns when the retry policy requires a run to be over. The run's own timeout was fixed at its creation, which
+    /// Returns when the retry policy requires a run to be over. The run's own time-out was fixed at its creation, which
     /// may be long ago.
     fn last_end(self) -> Time {
         let ends_by = |retry: &Retry| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);

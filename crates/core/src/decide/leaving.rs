@@ -1,7 +1,7 @@
 //! Follows runs that are deleted while they run and that a finalizer holds.
 //!
 //! Tekton does not reconcile such a run: it creates and stops no tasks, and never reports that the run is done. Running
-//! tasks continue until their own timeouts. The run is over when none of its tasks and pods is left.
+//! tasks continue until their own time-outs. The run is over when none of its tasks and pods is left.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub struct Case<'a> {
 
 /// What a row finds for a schedule.
 pub enum Row {
-    /// The row does not match, and the next row is applied; with what was compared.
+    /// The row does not match, and the next row is applied. Contains what was compared.
     Passes(Cow<'static, str>),
     /// The row decides.
     Decides(Step),
@@ -152,7 +152,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns when the outcome can be recorded of a child whose slot lies too far ahead, because a clock was wrong.
+    /// Returns when the outcome of a child can be recorded whose slot a wrong clock has put too far in the future.
     fn recorded_later(self) -> Option<Time> {
         let schedule = self.schedule;
         let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));

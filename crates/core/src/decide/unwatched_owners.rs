@@ -1,5 +1,5 @@
-//! Reads the owners of finished runs that live in namespaces which this process does not watch (section 11.4). If such
-//! an owner waits for its next attempt, it holds the target, and only a live read shows that.
+//! Reads owners of finished runs if the owners live in namespaces that this process does not watch (section 11.4). If
+//! such an owner waits for its next attempt, it holds the target, and only a live read shows that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

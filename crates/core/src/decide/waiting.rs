@@ -49,9 +49,9 @@ pub fn decide_blind(
     decision
 }
 
-/// Decides on a target while no watch has delivered this process's last write. Ten seconds after that write, it begins
-/// to write what executions wait for, and does nothing else. The execution that was written (`is_written`) is left out,
-/// as in [`decide_blind`].
+/// Decides on a target while no watch has delivered this process's last write. Ten seconds after that write, the
+/// operator begins to write what executions wait for, and does nothing else. The execution that was written
+/// (`is_written`) is left out, as in [`decide_blind`].
 #[must_use]
 pub fn decide_unseen(
     target: &Target,

@@ -17,9 +17,9 @@ use crate::name::Uid;
 
 /// The maximum number of older requests that are counted for a message: nobody needs a higher exact number.
 pub(super) const MOST_AHEAD: usize = 1000;
-/// At the beginning of a term, no place is given until every target was decided on once: a younger request could be at
-/// the head. If no decision is made for this long, the remaining targets cannot be decided on, and places are given
-/// without them.
+/// At the beginning of a term, no place is given until every target was decided on once: before that, a younger request
+/// could be at the head of a line. If no decision is made for this long, the remaining targets cannot be decided on,
+/// and places are given without them.
 const FIRST_ROUND: Duration = Duration::from_secs(10);
 
 /// A request for a place in every limit of a set.
@@ -53,7 +53,7 @@ pub struct Ledger<K> {
     asks: HashMap<K, Vec<Ask>>,
     lines: BTreeMap<LimitSet, Line<K>>,
     counts: Vec<Count>,
-    /// The targets that were not yet decided on in this term, and when another target last was for the first time.
+    /// The targets without a decision in this term, and the time at which a target last got its first decision.
     first_round: Option<(HashSet<K>, Time)>,
     /// Whether anything has changed since places were last given.
     is_changed: bool,

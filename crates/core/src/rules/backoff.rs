@@ -1,4 +1,4 @@
-//! Rule 4: the latest execution failed before anything ran, and its backoff is not over. It applies to every workflow.
+//! Rule 4: the latest execution failed before anything ran, and its backoff is not over. This holds for every workflow.
 
 use super::Contender;
 use crate::ending::Skip;

@@ -1,5 +1,5 @@
-//! Rule 5: the same workflow has just succeeded on the target. A clearance does not end a cooldown, because it follows
-//! a success.
+//! Rule 5: the same workflow has just succeeded on the target. A clearance does not end a cooldown, because a cooldown
+//! follows a success.
 
 use super::Contender;
 use crate::Time;

@@ -9,7 +9,7 @@ use crate::waiting::Waiting;
 /// The name of the rule.
 pub(super) const NAME: &str = "5b limit";
 
-/// Makes an execution wait that needs a place and has none. `None` if no limit is configured.
+/// Makes an execution wait if it needs a place and has none. `None` if no limit is configured.
 pub(super) fn rule(contender: &Contender<'_>) -> Option<Finding> {
     let limits = &contender.policy.limits;
     if limits.is_empty() {

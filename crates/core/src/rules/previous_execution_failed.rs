@@ -38,7 +38,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until: None }
 }
 
-/// Returns whether `recoveryOf` names this failure. It names an execution in the same namespace.
+/// Returns whether `recoveryOf` names this failure, which must be in the same namespace.
 fn names(contender: &Contender<'_>, failed: &Past<'_>) -> bool {
     let (id, failed) = (&contender.execution.id, &failed.execution.id);
     contender.execution.recovery_of.as_deref() == Some(&*failed.name) && id.namespace == failed.namespace

@@ -138,8 +138,8 @@ impl Cron {
         self.slots()?.first_after(time)
     }
 
-    /// Returns the last slot that is after `after` and not after `until`, and the number of slots between the two, up
-    /// to 100.
+    /// Returns the last slot that is after `after` and not after `until`, and the number of slots in that range, up to
+    /// 100.
     #[must_use]
     pub fn last_in(&self, after: Time, until: Time) -> Option<(Time, u32)> {
         self.slots()?.last_in(after, until)

@@ -267,7 +267,7 @@ fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Mis
         Every::Interval(interval) => latest_of(due.at, *interval, now),
         Every::Cron(cron) => {
             // Returns the last slot that is later than `from` and not later than `until`, with the number of slots in
-            // between.
+            // that range.
             let last_in = |from: Time, until: Time| {
                 let (slot, count) = cron.last_in(before(from, past.offset), before(until, past.offset))?;
                 Some((after(slot, past.offset), count))

@@ -356,7 +356,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
             previous_execution_failed_scope: scope,
             max_consecutive_failures: limit,
             backoff,
-            // It must be at least the longest wait with its jitter.
+            // The quiet period must be at least the longest wait with its jitter.
             failure_quiet_period: quiet.map(|more| backoff.max * 2 + Duration::from_secs(more)),
             cooldown_period: Duration::from_millis(cooldown),
             paused_by: paused.then(|| "a test".into()),

@@ -23,7 +23,7 @@ pub struct Applied {
     pub refused: Vec<Box<str>>,
 }
 
-/// The longest timeout that a verdict may set (section 13.4).
+/// The longest time-out that a verdict may set (section 13.4).
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The bounds of the values that a verdict may set.
@@ -31,7 +31,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 pub struct Bounds {
     /// The intervals that the schedule allows; `None` if it runs by cron.
     pub intervals: Option<RangeInclusive<Duration>>,
-    /// The timeout of the template, or the default. A verdict may lengthen but not shorten it (section 13.4).
+    /// The time-out of the template, or the default. A verdict may lengthen but not shorten it (section 13.4).
     pub timeout: Duration,
 }
 

@@ -6,7 +6,7 @@ use crate::duration;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
-/// The longest timeout that an execution may have, in seconds (24 h).
+/// The longest time-out that an execution may have, in seconds (24 h).
 const LONGEST_TIMEOUT: u64 = 24 * 3600;
 
 /// The most characters of a name in the advice.
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// Requests twice the timeout, if the limit allows it.
+/// Requests twice the time-out, if the limit allows it.
 fn longer_timeout(evidence: &Evidence) -> Judgement {
     let now = evidence.timeout.as_secs();
     let longer = now.saturating_mul(2).min(LONGEST_TIMEOUT);

@@ -28,7 +28,7 @@ pub struct Evidence {
     pub last_success: Option<Time>,
     /// The fingerprints of the open circuits, except those of workflows, which belong to other users.
     pub open_circuits: Vec<Box<str>>,
-    /// The timeout of the executions.
+    /// The time-out of the executions.
     pub timeout: Duration,
     /// The last failures that still exist, newest first.
     pub failures: Vec<FailureSeen>,

@@ -51,7 +51,7 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         scheduled(target(vec![], vec![]), vec![due])
     };
     let due = || with(|_| {});
-    // The fingerprint of its last failure.
+    // A schedule whose last run failed with the circuit's fingerprint.
     let failed = || {
         with(|it| {
             let fingerprint = Some(fingerprint());

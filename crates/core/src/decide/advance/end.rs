@@ -34,8 +34,8 @@ pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
 /// ran. A pod may take its grace period, which is thirty seconds by default.
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
 /// For how long a failed run is examined again, if the live read could not establish whether anything ran. The time
-/// counts from the first answered read of this term. Without an answered read it never ends, because nothing is known
-/// of the run.
+/// counts from the first answered read of this term. While no read is answered, the operator keeps trying, because
+/// nothing is known of the run.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// How soon a run is examined again if something was unfinished, or the watches were behind.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -77,8 +77,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Returns when a failed run is examined again. It is, until a read was answered, and then as long as another read
-    /// may find more.
+    /// Returns when a failed run is examined again, if it is. The examination is repeated until a read is answered, and
+    /// after that as long as another read may find more.
     fn examined_again(self, run: &Run, is_certain: bool) -> Option<Time> {
         let Some(look) = &run.memory.diagnosed else {
             return Some(run.memory.done_seen.map_or(self.view.now, |done_seen| done_seen.min(self.view.now)));

@@ -35,8 +35,7 @@ impl<'a> Running<'a> {
         let (target, now) = (self.view.target, self.view.now);
         let mine = self.own_next_run(named);
         if let Some(run) = mine.filter(|run| !run.is_pending()) {
-            // Another program released the run. The execution commits to a run that is active before anything else is
-            // judged.
+            // Another program released the run. The execution commits to an active run before anything else is judged.
             decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
             return;
         }

@@ -9,7 +9,7 @@ use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
 use crate::schedule::{ChildOf, Retention, child_name};
 
-/// Returns what would block a child at a future time, as far as is known now.
+/// Returns what would block a child at a future time, according to what is known now.
 pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
     let Case { view, .. } = case;
     let child = child_of(case);

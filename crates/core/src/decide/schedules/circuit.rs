@@ -102,7 +102,7 @@ impl<'a> Case<'a> {
         self.has_turn(circuit) && circuit.next_probe_at <= self.view.now
     }
 
-    /// Returns when the slot becomes late, or when the next slot comes that is not late.
+    /// Returns when the slot becomes late or, if it is late already, when the next slot comes.
     pub(super) fn lateness_changes_at(self) -> Option<Time> {
         let mut next = self.next?;
         if let Some(following) = next.late {

@@ -50,14 +50,14 @@ fn unusable(case: Case<'_>) -> Row {
         next: None,
         ready: Ready::InvalidSpec(why.clone()),
         held: status.held.released(),
-        // When the spec can be used again, the plan starts afresh.
+        // When the spec can be used again, the plan begins anew.
         revision: None,
         ..status
     };
     Row::Decides(Step::says(status, format!("its spec cannot be used: {why}")))
 }
 
-/// Row 1: the plan starts afresh after a change of the schedule, or if a time in the status lies in the future.
+/// Row 1: the plan begins anew after a change of the schedule, or if a time in the status lies in the future.
 fn restarts_plan(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
@@ -100,7 +100,7 @@ fn outcome(case: Case<'_>) -> Row {
         return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
     let refused = schedule.memory.create_refused.as_deref();
-    // A refusal with a slot far in the future would restart the plan, and would then be recorded again.
+    // A refusal with a slot far in the future would make the plan begin anew, and would then be recorded again.
     let counts = |refused: &&RefusedChild| Some(refused.slot) > schedule.used_up_to() && !case.is_ahead(refused.slot);
     let refused = refused.filter(counts);
     let Some(refused) = refused else { return passes("every child has its outcome in the status") };

@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
         time > after(self.view.now, MAX_AHEAD)
     }
 
-    /// Returns the status after the plan starts afresh.
+    /// Returns the status after the plan begins anew.
     pub(super) fn restarted(self) -> ScheduleStatus {
         let now = round_up(self.view.now);
         let status = self.status();
@@ -109,7 +109,7 @@ impl<'a> Case<'a> {
         self.with_next(anew)
     }
 
-    /// Returns the time from which slots are counted when the plan starts afresh. An edit of only the template keeps
+    /// Returns the time from which slots are counted when the plan begins anew. An edit of only the template keeps
     /// the phase. A new cron expression runs no slot that has already run (section 12.2).
     fn phase_anew(self, goes_on: bool, is_edited: bool) -> Option<Time> {
         let Self { schedule, view, .. } = self;
@@ -127,7 +127,7 @@ impl<'a> Case<'a> {
     /// Returns the status when a slot has an outcome: the outcome, the failure count and the next run in one write.
     pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
         let status = self.status();
-        // The outcome of a child from before the plan does not change the failure count.
+        // A child from before the current plan does not change the failure count.
         let counts = Some(run.slot) > status.planned_from;
         let ready = match &run.message {
             Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
@@ -205,7 +205,8 @@ impl<'a> Case<'a> {
     }
 
     /// Returns what would hold a future slot, if only a person or a recovery ends that. The person on call then sees it
-    /// in advance, and not when the slot is due at night. What ends with time may be over by then, so it is not shown.
+    /// in advance, and not when the slot is due at night. A hold that time ends may be over by then, so it is not
+    /// shown.
     fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
         let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
         let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));

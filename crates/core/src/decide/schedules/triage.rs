@@ -25,7 +25,7 @@ const LATE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// The next step of a schedule's triage.
 enum Stage<'a> {
-    /// No step is due, and time alone does not change that; with the reason.
+    /// No step is due, and time alone does not change that. Contains the reason.
     Rests(String),
     /// The triage would begin, but something prevents it.
     Suppressed {
@@ -36,7 +36,7 @@ enum Stage<'a> {
         /// When time alone ends the reason.
         until: Time,
     },
-    /// The evidence must be read; at this time, if any, it would be too late.
+    /// The evidence must be read, before this time if there is one.
     Gather(Option<Time>),
     /// The triage begins with this evidence.
     Begin(&'a Gathered),
@@ -52,7 +52,7 @@ enum Stage<'a> {
     Heard(&'a Judgement),
     /// The analyst with this name does not exist any more.
     Gone(&'a str),
-    /// The triage ends without a verdict; with the reason.
+    /// The triage ends without a verdict. Contains the reason.
     Fail(String),
 }
 
@@ -320,7 +320,7 @@ impl<'a> Case<'a> {
         let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
         let status = self.status();
         // The verdict concerns failures that have ended. It has no effect after a later success, or after the plan
-        // started afresh.
+        // began anew.
         let goes_on = status.last_success.is_none_or(|at| at <= triage.at) && status.planned_from <= Some(triage.at);
         let is_failing = goes_on && status.failure_count >= schedule.triage.after;
         let intervals = match plan.every {

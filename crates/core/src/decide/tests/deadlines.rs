@@ -154,7 +154,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
     }
 }
 
-/// An execution whose create has been tried since a second, and a rival.
+/// An execution whose run the operator has tried to create since a second, and a rival.
 fn tried(first_try: i64, trouble: Trouble) -> Target {
     let mut trying = undecided("a");
     trying.remember().first_try = Some(at(first_try));

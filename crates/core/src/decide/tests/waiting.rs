@@ -3,7 +3,7 @@
 use super::*;
 use crate::execution::WaitingShown;
 
-/// The condition `Waiting` of a status, with the seconds for which its run was tried.
+/// The condition `Waiting` of a status, with the seconds for which the operator has tried to create the run.
 fn shows(reason: &str, tried: u64) -> WaitingShown {
     WaitingShown { reason: reason.into(), tried: Duration::from_secs(tried) }
 }

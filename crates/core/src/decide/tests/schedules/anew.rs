@@ -1,4 +1,4 @@
-//! Row 1: the plan starts afresh, and no earlier slot runs.
+//! Row 1: the plan begins anew, and no earlier slot runs.
 
 use super::*;
 
@@ -119,7 +119,7 @@ fn what_lies_more_than_a_minute_ahead_was_said_by_a_wrong_clock() {
 /// deleted.
 #[test]
 fn an_open_run_whose_slot_lies_ahead_is_forgotten_and_its_child_is_found_again() {
-    // The plan starts afresh after an edit, a few seconds after a clock was a little ahead, or because a clock was far
+    // The plan begins anew after an edit, a few seconds after a clock was a little ahead, or because a clock was far
     // ahead.
     for (slot, revision) in [(51, Revision(8)), (55, Revision(8)), (50 + 61, Revision(7)), (50 + 61, Revision(8))] {
         let ahead = Schedule { revision, ..at_work(slot) };

@@ -169,7 +169,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// The limit is one write for a plan that starts afresh, one for each outcome, and one for the last row. A triage
+    /// The limit is one write for a plan that begins anew, one for each outcome, and one for the last row. A triage
     /// has two: one names its analyst, and one ends it.
     #[test]
     fn acting_on_decisions_ends(

@@ -28,7 +28,7 @@ fn next(schedule: &Schedule, second: i64) -> (i64, PlannedBy) {
     ((planned.at - at(0)).num_seconds(), planned.why)
 }
 
-/// Applies all writes of the operator one after the other, and returns the slot of the child that it makes.
+/// Applies all writes of the operator one after the other, and returns the slots of the children that it creates.
 fn settle(schedule: &mut Schedule, second: i64) -> Vec<i64> {
     for _ in 0..10 {
         let actions = decided(schedule, second).actions;
