@@ -54,8 +54,8 @@ pub enum End {
     /// Nothing ran, and other targets failed alike at that time. The next execution waits as if the failure counted
     /// (section 13.5).
     SharedFailure,
-    /// Nothing ran, and the failure does not count (section 7): the execution was too late (`startBefore`), a person
-    /// cancelled it, or a schedule created it, which has its own pace.
+    /// Nothing ran, and the failure does not count (section 7). The execution was too late (`startBefore`), a person
+    /// cancelled it, or it is a child of a schedule, which has its own pace.
     Uncounted,
 }
 
@@ -194,8 +194,8 @@ impl<'a> History<'a> {
     /// The count comes from the known history at the time of the write; it is never one status plus one. The ends of
     /// runs are written one at a time, because only the holder of the target writes them. Other failures need no target
     /// (a refused create, rule 0). One operator writes those one after the other. Two operators may write two at the
-    /// same moment, each without seeing the other: both then count, and one status shows a number that is one too low,
-    /// for ever.
+    /// same moment, each without seeing the other. Both failures then count, and one status for ever shows a number
+    /// that is one too low.
     #[must_use]
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, weight: Weight) -> Charge {
         let counts = weight == Weight::Counts;

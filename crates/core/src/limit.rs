@@ -13,7 +13,8 @@ use crate::name::Uid;
 
 pub use ledger::{Ask, Count, Ledger};
 
-/// The maximum number of limits: more than a person keeps in mind, and one machine word of memory for each target.
+/// The maximum number of limits: more than a person keeps in mind, and few enough for a set of them to fit into a
+/// `u32`.
 pub const MOST_LIMITS: usize = 20;
 /// The highest `maxRunning`: twice as many targets as the operator is designed for.
 pub const MOST_RUNNING: u32 = 100_000;

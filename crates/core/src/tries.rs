@@ -68,8 +68,8 @@ impl Trouble {
     }
 }
 
-/// Returns by how much the count must grow before the status is updated: a tenth of the deadline, so that a change of
-/// leader loses little, and at most half a minute.
+/// Returns by how much the count must grow before the status is updated. It is a tenth of the deadline, so that a
+/// change of leader loses little, and at most half a minute.
 #[must_use]
 pub fn step(start_deadline: Duration) -> Duration {
     (start_deadline / 10).clamp(Duration::from_secs(1), LONGEST_STEP)

@@ -1,8 +1,8 @@
 //! A map from uid to record that uses little memory.
 //!
 //! Most of the tens of thousands of targets have a handful of records. A `BTreeMap` with one record reserves space for
-//! eleven, while an empty map of this type is one pointer. An insert in the middle moves the pointers after it. Even
-//! with ten thousand records, that costs less than parsing the object.
+//! eleven records. A free place of this map has room for only a uid and a pointer. An insert in the middle moves the
+//! uids and pointers after it. Even with ten thousand of them, that costs less than parsing the object.
 
 use std::ops::Index;
 

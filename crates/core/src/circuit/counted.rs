@@ -1,6 +1,6 @@
 //! The failures that may open a circuit: for each fingerprint, the targets that failed with it within the window.
 //!
-//! The cost of one event does not grow with the number of past failures (section 13.5): failures are indexed by
+//! The cost of one event does not grow with the number of past failures (section 13.5). Failures are indexed by
 //! fingerprint, by the subject that a success refutes, and by age.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

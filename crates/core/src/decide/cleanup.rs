@@ -72,8 +72,8 @@ fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
     unproven.map(Fact::OwnerGone).into_iter().collect()
 }
 
-/// Returns why a pending run is not needed, if no owner has committed to it or may still do so. If an owner cannot
-/// commit to a run in this view, it cannot in a newer one either, so no execution loses a run that it needs.
+/// Returns why a pending run is not needed, if no owner has committed to it or may still do so. An owner that cannot
+/// commit in this view cannot do so in a newer one, so no execution loses a run that it needs.
 fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
     if !run.is_pending() || owner.is_running(&run.id) || may_be_next(target, owner, run) {
         None

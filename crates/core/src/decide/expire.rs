@@ -119,8 +119,8 @@ fn cools_until(view: View<'_>, past: &Past<'_>, newest: &BTreeSet<&Uid>) -> Opti
 
 /// Executions that are kept regardless of their time to live.
 struct Keeps<'a> {
-    /// The newest of all, the newest that was not skipped, the newest that backoff depends on, the newest that ran, and
-    /// the one with the highest run number, from which the next number is derived.
+    /// The newest executions: of all, of those not skipped, of those that backoff depends on, and of those that ran.
+    /// Also the one with the highest run number, from which the next number is derived.
     newest: [Option<&'a Uid>; 5],
     /// Executions that still count for backoff or block the target, and failures whose status shows them as recovered:
     /// the admission policy for deletions protects these. Computed once, because a history may be long.

@@ -17,7 +17,7 @@ use crate::name::Uid;
 
 /// The maximum number of older requests that are counted for a message: nobody needs a higher exact number.
 pub(super) const MOST_AHEAD: usize = 1000;
-/// At the beginning of a term, no place is given until every target was decided on once: before that, a younger request
+/// At the beginning of a term, no place is given until every target was decided on once. Before that, a younger request
 /// could be at the head of a line. If no decision is made for this long, the remaining targets cannot be decided on,
 /// and places are given without them.
 const FIRST_ROUND: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
 /// Fails an execution that was cancelled before its turn came. If it is unknown whether the cancellation counts, the
-/// execution waits. It also waits until its status records that the cancellation does not count: otherwise a later
+/// execution waits. It also waits until its status records that the cancellation does not count. Otherwise a later
 /// reader could not tell whether the commit or the cancellation came first.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let Some(cancellation) = &contender.execution.cancellation else {

@@ -1,8 +1,8 @@
 //! Rule 1: the target is not free.
 //!
-//! If another execution's run is committed or released, and unfinished or not drained, the contender is skipped. The
-//! contender waits if that run may still be withdrawn, or if it is done and its owner's status is late. A skip is
-//! final, so it needs a fact that lasts.
+//! If a run of another execution is committed or released, and unfinished or not drained, the contender is skipped. The
+//! contender waits for a run that may still be withdrawn, or that is done while the status of its owner is late. A skip
+//! is final, so it needs a fact that lasts.
 
 use super::Contender;
 use crate::Time;

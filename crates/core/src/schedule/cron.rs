@@ -196,8 +196,9 @@ impl Field {
         })
     }
 
-    /// Returns whether section 12.1 allows a text in the field. croner also accepts `L`, `W`, `#`, `?` and `+`, empty
-    /// list items, names of another field, lower case, and names without a separator (`JANFEB` would be December).
+    /// Returns whether section 12.1 allows a text in the field. The crate croner accepts more: `L`, `W`, `#`, `?` and
+    /// `+`, empty list items, names of another field, lower case, and names without a separator (`JANFEB` would be
+    /// December).
     fn allows(&self, text: &str) -> bool {
         let number = |text: &str| matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit());
         let value = |text: &str| number(text) || self.names.contains(&text);

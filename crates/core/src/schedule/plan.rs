@@ -135,8 +135,8 @@ fn planned(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Ne
     Some(NextRun { missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)), ..next })
 }
 
-/// Plans the slot of a hint. `None` if the hint does not count. If it is too late for the slot of a hint, the plan
-/// without the hint continues; a hint with an interval moves on to its next slot.
+/// Plans the slot of a hint. `None` if the hint does not count. If it is too late for the slot, the plan without the
+/// hint continues. A hint with an interval moves on to its next slot instead.
 fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Time) -> Option<NextRun> {
     if ignored(hint, past, now).is_some() {
         return None;
@@ -233,8 +233,8 @@ pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     before(now, Duration::from_secs(since_slot.unsigned_abs()))
 }
 
-/// Returns the time from which slots are counted after a run of this slot, if that is not the slot itself: a run that a
-/// hint requested does not move the other slots. `past` is the state before the run.
+/// Returns the time from which slots are counted after a run of this slot; `None` if that is the slot itself. A run
+/// that a hint requested does not move the other slots. `past` is the state before the run.
 #[must_use]
 pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
     match &plan.every {

@@ -39,8 +39,8 @@ impl Target {
         self.places.are_given_to(&execution.id.uid) || schedule.is_some_and(|uid| self.places.are_given_to(uid))
     }
 
-    /// Returns the limits in which the target holds a place: those that match anything that keeps the target busy
-    /// (section 5.6), or a pending run whose execution may still commit to it.
+    /// Returns the limits in which the target holds a place. They match what keeps the target busy (section 5.6), or a
+    /// pending run whose execution may still commit to it.
     #[must_use]
     pub fn limits_in_use(&self, limits: &Limits) -> LimitSet {
         let running = self.executions.values().filter(|it| matches!(it.state, ExecutionState::Running { .. }));

@@ -112,8 +112,8 @@ impl<'a> Running<'a> {
             .min_by_key(|run| (run.is_pending(), run.order, run.number))
     }
 
-    /// Returns whether an unfinished run forbids the next attempt: any other execution's run before the creation, or at
-    /// any time a run of this execution that another program released.
+    /// Returns whether an unfinished run forbids the next attempt. Before the creation, any run of another execution
+    /// does. A run of this execution that another program released always does.
     fn runs_beside(self, mine: Option<&Run>) -> bool {
         let target = self.view.target;
         target.runs.values().filter(|run| run.is_unfinished()).any(|run| {
