@@ -151,7 +151,7 @@ impl<'a> Check<'a> {
         });
     }
 
-    /// Requires a live read that nothing of an earlier run is left.
+    /// Requires that a live read finds nothing left of an earlier run.
     fn reads_what_is_left(&mut self, execution: &ExecutionId, run: &RunId, facts: &[Fact]) {
         let own = self.target.runs.get(&run.uid);
         let is_first = own.is_none_or(|run| run.number == 1);
@@ -166,7 +166,7 @@ impl<'a> Check<'a> {
         self.require("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
-    /// Requires a live read of a run that the view lacks: the watch may be behind.
+    /// Requires that a live read finds the run gone that the view lacks: the watch may be behind.
     fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
             return;
@@ -176,8 +176,8 @@ impl<'a> Check<'a> {
         self.require("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
     }
 
-    /// Requires a live read that an earlier create made no run: its answer may have been lost, and the watch may be
-    /// behind.
+    /// Requires that a live read finds no run from an earlier create: the answer to the create may have been lost, and
+    /// the watch may be behind.
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
         self.looks_for_its_run(found, facts);

@@ -40,8 +40,8 @@ impl Check<'_> {
         self.require("5", !found.deleting, || format!("deleted {run} a second time"));
     }
 
-    /// Requires a live read that nothing is left of a finished run before its deletion. Otherwise a pod that still runs
-    /// would have no owner.
+    /// Requires that a live read finds nothing left of a finished run before the run is deleted. Otherwise a pod that
+    /// still runs would have no owner.
     pub(super) fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
         let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
@@ -56,8 +56,8 @@ impl Check<'_> {
         self.require("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
-    /// Requires a live read for a run of an execution whose status is Running but names no run: the status is damaged,
-    /// and the run may exist.
+    /// Requires a live search for the run if an execution is Running and its status names no run. Such a status is
+    /// damaged, and the run may exist.
     pub(super) fn looks_for_its_run(&mut self, execution: &Execution, facts: &[Fact]) {
         let is_unnamed = matches!(execution.state, ExecutionState::Running { run: None, .. });
         let looks = facts.iter().any(|fact| matches!(fact, Fact::NoRunOf(it) if *it == execution.id));

@@ -69,9 +69,9 @@ impl Check<'_> {
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // Only a schedule that nothing but a circuit or a limit holds may wait for a turn to probe. Another
-            // schedule could not use its turn, and would block the others. A schedule in the line of a limit gets its
-            // place sooner or later.
+            // A schedule may wait for a turn to probe only if a circuit or a limit is its only hold. Another schedule
+            // could not use its turn, and would block the others. A schedule in the line of a limit gets its place
+            // sooner or later.
             let can_use_it = matches!(judged.held, Some(HeldBy::CircuitOpen | HeldBy::Limit));
             self.require("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)

@@ -180,8 +180,8 @@ fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
 /// Which runs must be gone before an execution commits to its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Runs of other executions (first attempt). Nothing that existed before the execution's first run can be its own,
-    /// and the commit to a run that another program released is not delayed.
+    /// Runs of other executions (first attempt). No earlier run can belong to the execution itself. A run that another
+    /// program released is committed to without delay.
     OfOthers,
     /// All runs, including earlier ones of the same execution (later attempts).
     OfAll,
@@ -321,7 +321,7 @@ impl<'a> Failures<'a> {
     }
 }
 
-/// Requires a live read that no run exists: an earlier create may have succeeded although its answer was lost, and the
+/// Requires that a live read finds no run: an earlier create may have succeeded although its answer was lost, and the
 /// watch of runs may be behind.
 fn nothing_made(target: &Target, execution: &Execution) -> Option<Fact> {
     let is_usable = matches!(execution.state, ExecutionState::Undecided { unusable: None, .. });

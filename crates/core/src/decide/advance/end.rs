@@ -95,8 +95,8 @@ impl<'a> Running<'a> {
         Some(after(look.at, LOOK_AGAIN).min(too_late))
     }
 
-    /// Reports that the API server does not let the operator read why the run failed, once that lasts. `since` is the
-    /// time of the first failed read.
+    /// Reports that the API server does not let the operator read why the run failed, once the reads have failed for a
+    /// while. `since` is the time of the first failed read.
     fn show_examining(self, run: &'a Run, outcome: &Outcome, since: Time, decision: &mut Decision) {
         let Some(trouble) = self.view.target.memory.trouble.as_deref() else { return };
         let due = after(since, SHOW_AFTER);

@@ -265,8 +265,8 @@ impl<'a> Case<'a> {
             target: view.target.label().into(),
             failure_count: status.failure_count,
             last_success: status.last_success,
-            // A circuit of a workflow concerns another schedule (otherwise no triage would begin), and its name is that
-            // user's free text.
+            // A circuit of a workflow concerns schedules of other users (otherwise no triage would begin), and its name
+            // contains free text of those users.
             open_circuits: view
                 .target
                 .circuits
