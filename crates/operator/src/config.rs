@@ -1,6 +1,6 @@
-//! Follows the `ConfigMap`, and shows which settings of it and of the flags are in force.
+//! Follows the `ConfigMap`, and shows which settings from the `ConfigMap` and the flags are in force.
 //!
-//! `wfe_settings::config` reads both and decides which wins.
+//! `wfe_settings::config` reads both and decides which value wins.
 
 mod follow;
 mod page;

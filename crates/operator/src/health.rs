@@ -1,4 +1,4 @@
-//! Whether the process is alive and ready to decide, for the probes.
+//! Whether the process is alive and ready to decide; the probes ask for both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use wfe_core::trouble::OwnTrouble;
 use wfe_view::index::Kind;
 
-/// The age of the engine's last sign of life at which the process counts as stuck. The engine gives one every second.
+/// The process counts as stuck if the engine's last sign of life is older than this. The engine gives one every second.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
-/// How long a failed watch keeps the process unready without further news. It is longer than the longest wait between
-/// two tries plus one try, so that a watch that keeps failing never looks ready in between.
+/// How long the process stays unready after the last failure of a watch. This is longer than the longest wait between
+/// two retries plus one try, so a watch that keeps failing never looks ready in between.
 const FAILING_FOR: Duration = Duration::from_secs(20);
 
-/// The limit of paused namespaces that `/readyz` names; it counts the others.
+/// The limit of paused namespaces that `/readyz` lists by name. It counts the others.
 const NAMED: usize = 5;
 
-/// The shared record. Cheap to clone.
+/// The shared record of the health. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Health(Arc<Mutex<State>>);
 
@@ -25,25 +25,25 @@ pub struct Health(Arc<Mutex<State>>);
 struct State {
     engine_alive: Instant,
     synced: bool,
-    /// Which part of the view is too old to decide on.
+    /// The part of the view that is too old to decide on.
     stale: Option<String>,
     stopping: bool,
     /// What the process waits for before it can work.
     awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
-    /// The error of each failing watch that the log has told of.
+    /// The error of each failing watch that was logged.
     logged: HashMap<Kind, String>,
     /// What people have paused, as text. The process stays ready.
     paused: Option<String>,
-    /// Why schedules cannot be seen. Executions do not need them, so the process stays ready.
+    /// Why the operator cannot see schedules. Executions do not need them, so the process stays ready.
     unscheduled: Option<String>,
-    /// Which admission policies do not protect. The process stays ready: see [`Health::unprotected`].
+    /// Which admission policies are missing or changed. The process stays ready: see [`Health::unprotected`].
     unprotected: Option<String>,
     /// Which decisive field the CRD of executions lacks, as text.
     unfit: Option<String>,
     /// Which other fields the CRDs lack, as text. The process stays ready.
     outdated: Option<String>,
-    /// How many targets wait because of a fault of the operator itself, and one such fault as text.
+    /// How many targets wait because of a fault of the operator itself, and one of these faults as text.
     own_trouble: Option<(usize, String)>,
 }
 
@@ -92,7 +92,7 @@ impl Health {
         self.update(|state| state.stopping = true);
     }
 
-    /// Records that everything is paused by `by`, or these namespaces are; or that nothing is paused.
+    /// Records that `by` pauses everything, or that these namespaces are paused. With neither, nothing is paused.
     pub fn paused(&self, by: Option<&str>, namespaces: &[&str]) {
         let everything = by.map(|by| format!("everything is paused by {by}"));
         let named = match namespaces {
@@ -108,14 +108,14 @@ impl Health {
         self.update(|state| state.paused = (!said.is_empty()).then(|| said.join("; ")));
     }
 
-    /// Records why schedules cannot be seen; `None` if they can.
+    /// Records why the operator cannot see schedules; `None` if it can.
     pub fn unscheduled(&self, why: Option<String>) {
         self.update(|state| state.unscheduled = why.map(|why| format!("no WorkflowSchedule runs: {why}")));
     }
 
-    /// Records which admission policies do not protect; `None` if all do. The process stays ready. To make it unready
-    /// would make nothing safer, another replica would find the same, and an upgrade that restores the policies would
-    /// wait for it.
+    /// Records which admission policies are missing or changed; `None` if all are in force. The process stays ready. An
+    /// unready process would protect nothing, and another replica would find the same fault. An upgrade that restores
+    /// the policies would wait for readiness.
     pub fn unprotected(&self, why: Option<String>) {
         self.update(|state| state.unprotected = why);
     }
@@ -130,8 +130,8 @@ impl Health {
         self.update(|state| state.outdated = why);
     }
 
-    /// Returns the notices of a ready process: what is paused, why schedules do not run, which policies do not protect,
-    /// and which fields the CRDs lack.
+    /// Returns the notices of a ready process: what is paused, why schedules do not run, which policies are not in
+    /// force, and which fields the CRDs lack.
     #[must_use]
     pub fn notes(&self) -> Option<String> {
         self.read(|state| {
@@ -156,8 +156,8 @@ impl Health {
         });
     }
 
-    /// Returns whether no failing watch has logged this error yet, and records that this one logs it. All watches of an
-    /// API server that cannot be reached fail alike, again and again, and one line is enough.
+    /// Returns whether no failing watch has logged this error yet, and records that this watch logs it. If the API
+    /// server cannot be reached, all watches fail alike again and again, and one line is enough.
     #[must_use]
     pub fn is_news(&self, kind: Kind, error: &str) -> bool {
         let mut is_news = false;
@@ -170,7 +170,7 @@ impl Health {
         is_news
     }
 
-    /// Records how many targets wait because of a fault of the operator itself, and one such fault.
+    /// Records how many targets wait because of a fault of the operator itself, and one of these faults.
     pub fn own_trouble(&self, targets: usize, one: Option<&OwnTrouble>) {
         self.update(|state| state.own_trouble = one.map(|trouble| (targets, trouble.message())));
     }
@@ -178,7 +178,7 @@ impl Health {
     /// Answers `/healthz`.
     ///
     /// # Errors
-    /// The fault: the process should be restarted.
+    /// The fault. The process should be restarted.
     pub fn alive(&self) -> Result<(), String> {
         self.read(|state| {
             let silent = state.engine_alive.elapsed();
@@ -241,7 +241,8 @@ impl Health {
 }
 
 impl State {
-    /// Returns the failures of the watches that every target needs, if this predicate holds for their beginning.
+    /// Returns the failures of the watches that every target needs, if `counts` returns true for the start of the
+    /// failure.
     fn failing(&self, counts: impl Fn(&Instant) -> bool) -> Vec<String> {
         let needed = self.failing.iter().filter(|(kind, (since, _))| Kind::NEEDED.contains(kind) && counts(since));
         let mut failing: Vec<String> = needed.map(|(kind, (_, error))| cannot_watch(*kind, error)).collect();

@@ -1,7 +1,7 @@
-//! One replica: the parts of the process that talk to the API server, made from values.
+//! One replica: the parts of the process that call the API server, built from given values.
 //!
-//! It has no signals, no listeners, no command line, no clock and no randomness of its own: [`run`] starts it in a
-//! process, and a simulation starts several in virtual time.
+//! A replica has no signals, listeners, command line, clock or randomness of its own. [`run`] starts one in a process,
+//! and a simulation starts several in virtual time.
 //!
 //! [`run`]: crate::run
 
@@ -32,44 +32,44 @@ use crate::metrics::Metrics;
 use crate::perform::Performer;
 use crate::process::supervised::SupervisedTasks;
 
-/// How many deliveries may wait for the engine. Then the watches wait, and with them the API server's stream.
+/// How many deliveries may wait for the engine. Beyond that, the watches wait, and with them the API server's streams.
 const DELIVERIES: usize = 1024;
-/// How long the last events may take at the end.
+/// How long the last events may take to be written when the process stops.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
-/// The names of the parts that are stopped in order.
+/// The names of the parts that are stopped in a fixed order.
 const ENGINE: &str = "the engine";
 const EVENT_WRITER: &str = "the writer of events";
 const FOLLOWER: &str = "the follower of the ConfigMap";
 const ELECTION: &str = "the election";
 
-/// The parts of a replica.
+/// What a replica is built from.
 pub struct Setup {
     /// The API server, with the execution namespace that is in force.
     pub cluster: Cluster,
-    /// The name of the pod or host, as events show it.
+    /// The name of the pod or host, which events show.
     pub instance: String,
-    /// How it takes part in the election. `None`: there is none, and it leads.
+    /// How the replica takes part in the election. `None` means that there is no election, and the replica leads.
     pub candidacy: Option<Candidacy>,
-    /// The one namespace whose executions are watched; `None`: all.
+    /// The only namespace whose executions are watched; `None` for all namespaces.
     pub watch_namespace: Option<String>,
-    /// How long a watch may be silent before its view is not trusted any more.
+    /// How long a watch may be silent before its view is no longer trusted.
     pub max_staleness: Duration,
     /// The wall clock.
     pub clock: Clock,
-    /// The rest of the configuration in force; it changes.
+    /// The rest of the configuration in force, which can change.
     pub config: watch::Receiver<Arc<InForce>>,
     /// The state of the CRDs.
     pub crds: Crds,
-    /// The state of the policies that guard clearances and cancellations; it changes.
+    /// Whether the policies that guard clearances and cancellations are in force; this can change.
     pub guard: watch::Receiver<Guard>,
     /// Whether this replica leads.
     pub leadership: Leadership,
-    /// Its counters.
+    /// The replica's metrics.
     pub metrics: Metrics,
-    /// Its liveness and readiness.
+    /// The replica's liveness and readiness.
     pub health: Health,
-    /// When each watch was last heard.
+    /// When each watch last delivered something.
     pub staleness: Staleness,
     /// The observer of each decision, if there is one.
     pub observer: Option<DecisionObserver>,
@@ -79,17 +79,17 @@ pub struct Setup {
 pub struct Candidacy {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub lease: String,
     /// A name that no other replica has.
     pub identity: String,
     /// The times of the election.
     pub timing: Timing,
-    /// Spreads the turns of several replicas.
+    /// The random numbers that spread the requests of several replicas.
     pub chance: fastrand::Rng,
 }
 
-/// A replica that runs. Dropping it stops it as a crash would.
+/// A running replica. Dropping it stops it as a crash would.
 pub struct Replica {
     parts: SupervisedTasks,
     events: Option<Events>,
@@ -99,7 +99,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts it, beside the running parts of the process.
+    /// Starts the replica, beside the parts of the process that already run.
     #[must_use]
     pub fn start(setup: Setup, mut parts: SupervisedTasks) -> Self {
         let Setup { cluster, config, clock, crds, leadership, metrics, health, staleness, .. } = setup;
@@ -149,14 +149,14 @@ impl Replica {
         Self { parts, events: Some(events), follower: None, stop, let_go }
     }
 
-    /// Starts the part that follows the `ConfigMap`, which announces events as the engine does.
+    /// Starts the part that follows the `ConfigMap`. Like the engine, it announces events.
     pub fn follow<F: Future<Output = ()> + Send + 'static>(&mut self, follow: impl FnOnce(Events) -> F) {
         if let Some(events) = self.events.take() {
             self.follower = Some(self.parts.spawn(FOLLOWER, endless(follow(events))));
         }
     }
 
-    /// Waits until a part has ended that must not end, and returns why it did.
+    /// Waits until a part ends that must not end, and returns why it ended.
     ///
     /// # Cancellation
     /// Safe.
@@ -164,15 +164,15 @@ impl Replica {
         self.parts.ended().await
     }
 
-    /// Stops it in order, whichever part has failed: the engine finishes the writes under way, then the last events are
-    /// written, and only then another replica may begin.
+    /// Stops the replica in order, even after a failure. The engine finishes its writes in progress, the last events
+    /// are written, and only then can another replica become leader.
     ///
     /// # Errors
     /// Why the engine or the election has failed.
     pub async fn stop(mut self) -> anyhow::Result<()> {
-        let _ = self.stop.send(true); // an engine that has ended hears nothing
+        let _ = self.stop.send(true); // an engine that has ended receives nothing
         let stopped = self.parts.join(ENGINE).await;
-        // The writer of events ends with the last sender of events.
+        // The writer of events ends when the last sender of events is dropped.
         self.events = None;
         if let Some(follower) = &self.follower {
             follower.abort();
@@ -187,16 +187,16 @@ impl Replica {
     }
 }
 
-/// Turns a part that returns nothing into one that cannot fail.
+/// Wraps a part that returns nothing as a part that cannot fail.
 async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
     part.await;
     Ok(())
 }
 
-/// Lets a part that delivers to the engine end only while the engine exists.
+/// Keeps a part that delivers to the engine from ending because of the engine.
 ///
-/// An engine that fails drops its end of the channel before its error is known. That ends the watches, but a person
-/// must read the engine's error.
+/// An engine that fails drops its end of the channel before its error is known. The watches end then, but the error
+/// that the process reports must be the engine's.
 async fn behind<T>(deliveries: mpsc::Sender<T>, part: impl Future<Output = ()>) {
     part.await;
     if deliveries.is_closed() {
@@ -209,7 +209,7 @@ async fn elect(elector: Option<Elector>, mut done: watch::Receiver<bool>) {
     match elector {
         Some(elector) => elector.run(done).await,
         None => {
-            let _ = done.wait_for(|done| *done).await; // whoever would say it is gone
+            let _ = done.wait_for(|done| *done).await; // an error means that the sender is gone
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         parts.spawn("the watch of pods", endless(behind(sender, async move { watch.closed().await })));
         parts.spawn(ENGINE, async move {
             drop(deliveries);
-            // The watch hears of it first.
+            // The part that delivers notices the closed channel first.
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }

@@ -23,7 +23,7 @@ pub use tls::Certificates;
 /// Opens a port.
 ///
 /// # Errors
-/// If the address is in use or not available; the error names the server and the address.
+/// If the address is in use or unavailable. The error names the server and the address.
 pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         anyhow::anyhow!("cannot serve {server} on {address}: {error}; choose another address with --{server}-address")
@@ -32,8 +32,7 @@ pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result
     Ok(listener)
 }
 
-/// Serves `/metrics` until the process ends: over TLS if there is a certificate, and only to clients that `access`
-/// admits, if it is given.
+/// Serves `/metrics` until the process ends. A certificate turns on TLS; `access` limits which clients are admitted.
 pub async fn serve_metrics(
     listener: TcpListener,
     metrics: Metrics,

@@ -1,7 +1,7 @@
-//! The one way to call the API server: every request has a time-out, a metric label, and no hidden retry.
+//! Calls the API server. Every request has a time-out, a label in the metrics, and no hidden retry.
 //!
-//! The defaults of kube do not fit: they have no time-out for an answer, and retry a write silently up to fifteen times
-//! within minutes. The queue does the retries, and reads the target again before each.
+//! The defaults of kube do not fit. They set no time-out for an answer, and silently retry a write up to fifteen times
+//! within minutes. Here the engine's queue retries, and reads the target again before each retry.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ use crate::cluster::staleness::{Staleness, StalenessLayer};
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// The time-out of a request. It is longer than the ten seconds that the API server gives an admission webhook, so that
-/// a webhook's time-out is seen as its own error and not as an unknown outcome.
+/// The time-out of a request. The API server gives an admission webhook ten seconds. A longer time-out here shows a
+/// webhook's time-out as an error of its own, and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// The writes by which the latency of the API server is measured. They are nearly all writes of a burst, and webhooks
-/// of other projects rarely apply to them.
+/// The writes whose latency measures how busy the API server is. Nearly all writes of a burst are of these kinds, and
+/// webhooks of other projects rarely apply to them.
 const PACED: [&str; 2] = [wfe_tekton::PLURAL, "workflowexecutions/status"];
 /// The time-out for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,13 +49,13 @@ pub struct Cluster {
     leadership: Leadership,
     metrics: Metrics,
     concurrency_limit: ConcurrencyLimit,
-    /// The lane that limits the requests of one namespace; none for requests of the operator itself.
+    /// The lane that limits the requests of one namespace; `None` for the operator's own requests.
     lane: Option<Lane>,
 }
 
 impl Cluster {
-    /// Connects as `config` says, but with our own time-outs and without retries. Writes are sent only while this
-    /// process leads.
+    /// Connects with this configuration, but with the operator's own time-outs and without retries. Writes are sent
+    /// only while this process leads.
     ///
     /// # Errors
     /// If the configuration cannot be used, for example because a certificate cannot be read.
@@ -68,14 +68,14 @@ impl Cluster {
     ) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // A watch is long, and its time-out is set in `watch`. Other requests are limited by `call`.
+        // A watch lasts long; `watch` sets its time-out. `call` limits the other requests.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&StalenessLayer::new(staleness)).build();
         Ok(Self::of(client, execution_namespace, leadership, metrics))
     }
 
-    /// Uses an API server that runs as a service in this process. As [`connect`](Self::connect), without sockets and
-    /// TLS.
+    /// Connects to an API server that runs as a service in this process, without sockets and TLS; otherwise like
+    /// [`connect`](Self::connect).
     #[must_use]
     pub fn over<S, B>(
         service: S,
@@ -112,7 +112,7 @@ impl Cluster {
         Self { execution_namespace: execution_namespace.into(), ..self }
     }
 
-    /// Returns the same cluster, whose requests wait in this lane.
+    /// Returns the same cluster with this lane for its requests.
     #[must_use]
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane: Some(lane), ..self }
@@ -124,7 +124,7 @@ impl Cluster {
         self.concurrency_limit.clone()
     }
 
-    /// Returns the namespace of all runs.
+    /// Returns the namespace of all `PipelineRuns`.
     #[must_use]
     pub fn execution_namespace(&self) -> &str {
         &self.execution_namespace
@@ -142,7 +142,8 @@ impl Cluster {
         objects(&self.client, Kind::Execution, Some(namespace))
     }
 
-    /// Returns the `WorkflowSchedules` of one namespace as whole objects: a child is made from the whole template.
+    /// Returns the `WorkflowSchedules` of one namespace as whole objects, because a child is created from the whole
+    /// template.
     #[must_use]
     pub fn schedules_in(&self, namespace: &str) -> Api<DynamicObject> {
         objects(&self.client, Kind::Schedule, Some(namespace))
@@ -201,7 +202,7 @@ impl Cluster {
         Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, "customresourcedefinitions"))
     }
 
-    /// Reads the published schemas of our API group. They are about half a second older than the CRD.
+    /// Reads the schemas that the API server publishes for our API group. They lag about half a second behind the CRD.
     pub fn published_schemas(&self) -> impl Future<Output = kube::Result<Value>> {
         let client = self.client.clone();
         async move {
@@ -223,9 +224,9 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Sends one request when its lane has room; its time is limited, and it is counted. A write is sent only while
-    /// this process leads: leadership is checked directly before, and an unanswered write is given up at the end of the
-    /// term.
+    /// Sends one request with a time-out when its lane has room, and counts the request. A write is sent only while
+    /// this process leads. Leadership is checked directly before, and an unanswered write is abandoned at the end of
+    /// the term.
     ///
     /// # Errors
     /// The error of the request.
@@ -246,7 +247,7 @@ impl Cluster {
         answer.await
     }
 
-    /// Sends one request with this time-out, and counts it. Leadership is not checked.
+    /// Sends one request with this time-out, and counts the request. Leadership is not checked.
     ///
     /// # Errors
     /// The error of the request.
@@ -266,7 +267,7 @@ impl Cluster {
         result
     }
 
-    /// Lists all objects of a selection, page by page; each page is one request.
+    /// Lists all objects that match a selection, page by page. Each page is one request.
     ///
     /// # Errors
     /// The error of a request.
@@ -292,8 +293,8 @@ mod tests {
 
     use crate::verb::Verb;
 
-    /// One write in twenty fails at once, with a conflict or without a connection; other writes have kinds to which
-    /// foreign webhooks apply. The writes of the API server itself all take the same time.
+    /// One write in twenty fails at once, with a conflict or without a connection. Other writes are of kinds that
+    /// foreign webhooks apply to. The API server's own work takes the same time for every write.
     #[tokio::test(start_paused = true)]
     async fn what_is_refused_at_once_does_not_make_the_api_server_look_slow() {
         let service =

@@ -1,9 +1,9 @@
-//! Measures how well the API server keeps up: the latency of its answers to writes, compared with quick answers of the
+//! Measures whether the API server keeps up: the latency of its answers to writes, relative to quick answers of the
 //! same kind.
 //!
-//! Requests in flight for one namespace delay the requests of all others. How many are too many depends on the API
-//! server, so it is measured and not configured. When answers become slow, a busy namespace gets fewer places beside
-//! others; when they are quick again, it gets more.
+//! Requests in flight for one namespace delay the requests of all others. The harmless number depends on the API
+//! server, so it is measured and not configured. While several namespaces have work, slow answers reduce the places of
+//! a busy namespace, and quick answers increase them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,31 +11,32 @@ use std::time::Duration;
 
 use crate::verb::Verb;
 
-/// The share of answers that are quicker than the latency that counts as quick. The very quickest would not do: a
-/// single answer that took a short cut would make all others look slow.
+/// The share of answers that are quicker than the latency called "quick". The very quickest answer is no measure: a
+/// single answer that took a shortcut would make all others look slow.
 const QUICKER: f64 = 0.1;
-/// The least latency that counts as quick, in seconds: no write takes less than a tenth of a millisecond.
+/// The lower bound of the quick latency, in seconds: no write takes less than a tenth of a millisecond.
 const QUICKEST: f64 = 1e-4;
-/// How far the quick latency of a kind moves towards each answer, as a fraction: after a thousand answers, a few
-/// seconds of a burst, it describes the API server as it then is.
+/// How far the quick latency of a kind moves towards each answer, as a fraction. After a thousand answers, a few
+/// seconds of a burst, it fits the present state of the API server.
 const MOVES: f64 = 0.01;
-/// How far it moves while a busy namespace has a single place. One request in flight delays no other, so this latency
-/// is the real one: the API server may have become slower for good.
+/// The same fraction while a busy namespace has a single place. One request in flight delays no other, so a slow answer
+/// then means that the API server itself has become slower.
 const MOVES_AT_FLOOR: f64 = 10.0 * MOVES;
-/// The weight of one answer: about the eight latest decide how slow the API server is.
+/// The weight of one answer: about the eight latest answers decide how slow the API server is.
 const WEIGHT: f64 = 1.0 / 8.0;
-/// The most that one answer counts, as a multiple of quick: a single answer may be slow for its own reasons.
+/// The upper bound of one answer, as a multiple of quick: a single answer may be slow for its own reasons.
 const MOST: f64 = 8.0;
-/// From this multiple of quick, answers wait for something: too many requests are in flight.
+/// Above this multiple of quick, requests wait for each other: too many are in flight.
 const SLOW: f64 = 2.0;
-/// Up to this multiple of quick, answers wait for nothing.
+/// Below this multiple of quick, requests do not wait for each other.
 const QUICK: f64 = 1.5;
 /// The factor by which each slow answer reduces the places of a busy namespace.
 const FEWER: f64 = 0.9;
-/// How many places a busy namespace begins with, and the most that it can have.
+/// The initial number of places of a busy namespace, and their upper limit.
 const FIRST_PLACES: f64 = 4.0;
 const MOST_PLACES: f64 = 32.0;
-/// A request that takes longer hangs, in a webhook or in the API server. It does not show how busy the API server is.
+/// A request that takes longer than this hangs, in a webhook or in the API server. Its latency does not show how busy
+/// the API server is.
 pub(crate) const HANGS: Duration = Duration::from_secs(1);
 
 /// The measured latency of the API server. Cheap to clone.
@@ -44,22 +45,23 @@ pub struct ConcurrencyLimit(Arc<Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// The quick latency of each kind of write, in seconds: about one answer in ten is quicker. The kinds are the
+    /// The quick latency of each kind of write, in seconds: about one answer in ten is quicker. Verb and resource are
     /// labels of the metric.
     quick: HashMap<(Verb, &'static str), f64>,
-    /// The latest latency, as a multiple of quick.
+    /// The recent latency, as a multiple of quick.
     lately: f64,
-    /// How many requests a busy namespace may have in flight beside others: as many as do not delay their answers.
+    /// How many requests a busy namespace may have in flight while other namespaces have work: as many as do not slow
+    /// down answers.
     places: Places,
 }
 
-/// An adaptive number of places.
+/// A number of places that adapts to the latency.
 #[derive(Clone, Copy, Debug)]
 struct Places(f64);
 
 impl ConcurrencyLimit {
-    /// Records the latency of a successful write. Other answers must not be recorded: a list takes as long as it is
-    /// large, and a refusal does not show how long a write takes.
+    /// Records the latency of a successful write. Other answers are no measure: a list takes longer if it is larger,
+    /// and a refusal does not show how long a write takes.
     pub fn wrote(&self, verb: Verb, resource: &'static str, took: Duration) {
         if took > HANGS {
             return;
@@ -75,19 +77,19 @@ impl ConcurrencyLimit {
         answers.places.adapt(slowdown);
     }
 
-    /// Returns how many requests a busy namespace may have in flight beside others.
+    /// Returns how many requests a busy namespace may have in flight while other namespaces have work.
     #[must_use]
     pub fn places(&self) -> f64 {
         self.lock().places.count()
     }
 
-    /// Returns whether a busy namespace has a place beside this many of its requests.
+    /// Returns whether a busy namespace with this many requests in flight may send one more.
     #[must_use]
     pub fn has_room(&self, under_way: u32) -> bool {
         f64::from(under_way) + 1.0 <= self.lock().places.0
     }
 
-    /// Returns the latest latency, as a multiple of quick.
+    /// Returns the recent latency, as a multiple of quick.
     #[cfg(test)]
     pub(crate) fn slowdown(&self) -> f64 {
         self.lock().lately
@@ -105,8 +107,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Adapts the number of places to the latency. It rises by one after as many quick answers as there are places. Each
-    /// slow answer lowers it by a tenth, because others wait then.
+    /// Adapts the number of places to the latency. It rises by one after as many quick answers as there are places.
+    /// Each slow answer lowers it by a tenth.
     fn adapt(&mut self, slowdown: f64) {
         if slowdown > SLOW {
             self.0 = (self.0 * FEWER).max(1.0);
@@ -131,7 +133,7 @@ mod tests {
         format!("{:.1}", limit.slowdown())
     }
 
-    /// Records these latencies again and again; returns how many places a busy namespace then has.
+    /// Records these latencies in several rounds. Returns how many places a busy namespace then has.
     fn places_after(limit: &ConcurrencyLimit, milliseconds: &[u64], rounds: usize) -> String {
         for took in (0..rounds).flat_map(|_| milliseconds) {
             limit.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(wrote(&limit, Verb::Create, 900, 1), "1.9");
     }
 
-    /// One answer in twenty takes a quarter of the usual time, as a write does that changes nothing.
+    /// One answer in twenty takes a quarter of the usual time, like a write that changes nothing.
     #[test]
     fn a_few_quick_answers_do_not_make_a_steady_api_server_slow() {
         let steady: Vec<u64> = (0..20).map(|number| if number == 0 { 1 } else { 4 }).collect();

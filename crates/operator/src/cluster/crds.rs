@@ -1,8 +1,8 @@
 //! Checks whether the CRDs in the cluster have the fields that this operator reads and writes.
 //!
-//! The API server silently drops a field that its CRD lacks. If a decisive field is missing, the operator does not
-//! decide and does not lead, because an execution would look like a different one. If another field is missing, the
-//! operator reports it and goes on.
+//! The API server silently drops a field that its CRD lacks. If a decisive field is missing, an execution could look
+//! like a different one, so the operator does not decide and does not lead. If another field is missing, the operator
+//! reports it and continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,13 +21,12 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// The time-out of a read.
+/// The time-out of reading a CRD.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a CRD must have been repaired before the operator relies on it: the API server uses a new CRD about a
-/// second after it was stored.
+/// How long the operator waits before it relies on a repaired CRD: the API server uses a new CRD about a second after
+/// storing it.
 const SETTLES_IN: Duration = Duration::from_secs(2);
-/// The limit of dropped fields that are remembered, so that each is logged once: somewhat more than the fields of a
-/// status.
+/// The limit of remembered dropped fields, each of which is logged once: somewhat more than a status has fields.
 const REMEMBERED: usize = 100;
 
 /// Whether the operator can decide with the CRD of executions.
@@ -56,11 +55,11 @@ pub struct Crds {
 struct Found {
     /// How often the CRD of executions was found unfit.
     times_unfit: u64,
-    /// When it was first seen repaired.
+    /// When the CRD was first seen repaired.
     repaired: Option<Instant>,
-    /// The missing fields by CRD, without the decisive ones.
+    /// The missing fields of each CRD, without the decisive ones.
     missing: BTreeMap<&'static str, Vec<String>>,
-    /// The fields that the API server did not store, although its CRD may have them.
+    /// The fields that the API server did not store, even if the CRD seems to have them.
     dropped: BTreeSet<String>,
     /// Whether the missing permission to read CRDs was logged.
     told_unreadable: bool,
@@ -72,7 +71,7 @@ struct Found {
 pub struct UnfitCrd(Arc<str>);
 
 impl Crds {
-    /// Begins without knowledge.
+    /// Makes the record of a process that has read no CRD yet.
     #[must_use]
     pub fn new(cluster: Cluster, health: Health, metrics: Metrics) -> Self {
         Self { cluster, health, metrics, fitness: watch::Sender::default(), found: Arc::default() }
@@ -93,8 +92,8 @@ impl Crds {
         }
     }
 
-    /// Reads the CRD of a watch before the watch begins. Returns how often the CRD was unfit so far: after an unfit
-    /// time, a watch begins with a list.
+    /// Reads the CRD of a watch before the watch begins. Returns how often the CRD has been unfit so far: if that
+    /// number has grown, the watch must begin with a list.
     ///
     /// # Errors
     /// Why the watch must not begin.
@@ -112,7 +111,7 @@ impl Crds {
         }
     }
 
-    /// Records fields that the API server did not store, and logs each once.
+    /// Records fields that the API server did not store, and logs each field once.
     pub fn note_dropped(&self, crd: &'static str, fields: &[String]) {
         let mut found = self.found();
         for field in fields {
@@ -130,11 +129,11 @@ impl Crds {
         let found = self.cluster.ask(Verb::Get, "customresourcedefinitions", ANSWERS_WITHIN, request).await;
         let lacks = match found {
             Ok(found) => lacking(crd, &found.data),
-            // The watch reports this, with advice.
+            // The watch reports a missing CRD, with advice.
             Err(error) if error.code() == 404 => return Ok(()),
             Err(error) if error.code() == 403 => match self.read_published(crd).await {
                 Ok(Some(lacks)) => lacks,
-                // The published schemas do not have a new CRD yet.
+                // The published schemas do not contain a new CRD yet.
                 Ok(None) => {
                     self.note_unreadable(crd, &error);
                     return Ok(());
@@ -151,7 +150,7 @@ impl Crds {
         Ok(())
     }
 
-    /// Finds the missing fields in the schemas that the API server publishes to every user.
+    /// Determines the missing fields from the schemas that the API server publishes to every user.
     async fn read_published(&self, crd: &'static str) -> Result<Option<Lacking>, CallError> {
         let request = self.cluster.published_schemas();
         let published = self.cluster.ask(Verb::Get, "openapi", ANSWERS_WITHIN, request).await?;
@@ -162,7 +161,8 @@ impl Crds {
         Ok(schema.map(|schema| lacking_in_schema(crd, schema)))
     }
 
-    /// Goes on: without permission to read CRDs the operator must work as it did before this check existed.
+    /// Logs the missing permission once, and continues: an operator that may not read CRDs must still work, as older
+    /// versions did.
     fn note_unreadable(&self, crd: &'static str, error: &CallError) {
         if !std::mem::replace(&mut self.found().told_unreadable, true) {
             tracing::warn!(crd, %error, "cannot see whether the CRD has all fields, working on");
@@ -235,7 +235,7 @@ impl Crds {
     }
 }
 
-/// Turns a failed read of a CRD into an error of its watch.
+/// Converts a failed read of a CRD into an error of its watch.
 fn unanswered(error: CallError) -> kube::Error {
     match error {
         CallError::Refused(status) => kube::Error::Api(status),
@@ -254,7 +254,7 @@ mod tests {
     use crate::cluster::leadership::Leadership;
     use crate::cluster::staleness::Staleness;
 
-    /// No API server is called: the tests pass in the answers.
+    /// Makes the record. The tests pass in the answers, so no API server is called.
     fn crds() -> (Crds, Health) {
         let (health, metrics) = (Health::new(), Metrics::new().unwrap());
         health.engine_alive(true, None);

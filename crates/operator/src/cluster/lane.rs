@@ -1,7 +1,7 @@
-//! The limit of concurrent requests of one namespace, for all its targets together.
+//! Limits the concurrent requests of one namespace, for all its targets together.
 //!
-//! One decision can need thousands of writes, so limiting the targets does not limit the requests. Each request of a
-//! target's work waits here for a place, and frees it with its answer or time-out.
+//! One decision can need thousands of writes, so a limit of targets is no limit of requests. Each request of a target's
+//! work waits here for a place, and frees the place when it is answered or times out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,24 +10,25 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::concurrency_limit::{ConcurrencyLimit, HANGS};
 
-/// The most concurrent requests of a namespace, and the most targets worked on for it, while no other namespace has
-/// work; hanging requests count. It leaves room for a namespace that comes next.
+/// The limit of concurrent requests of a namespace, and of targets in progress for it. Hanging requests count. Even a
+/// namespace that is alone must not exceed it, so that the next namespace finds room.
 pub const MOST: u32 = 32;
 
-/// How much room a namespace must leave for others.
+/// How much room a namespace must leave for other namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beside {
     /// No other namespace has work.
     #[default]
     None,
-    /// Other namespaces have work: it may use as many places as the API server keeps up with.
+    /// Other namespaces have work: this namespace may use as many places as the API server keeps up with.
     Others,
     /// Another namespace has work on few targets, which goes first: this namespace has one place.
     Few,
 }
 
 impl Beside {
-    /// Returns whether a namespace may send one more request beside this many that do not hang.
+    /// Returns whether a namespace may send one more request, if this many of its requests are in flight and do not
+    /// hang.
     #[must_use]
     pub fn has_room(self, limit: &ConcurrencyLimit, lately: u32) -> bool {
         match self {
@@ -38,7 +39,7 @@ impl Beside {
     }
 }
 
-/// The places of one namespace. Cheap to clone.
+/// The places for requests of one namespace. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Lane {
     requests: Arc<Mutex<Requests>>,
@@ -57,8 +58,8 @@ struct Requests {
 }
 
 impl Requests {
-    /// Returns whether one more request may be sent. A hanging request fills no place: the namespace must not wait
-    /// behind it.
+    /// Returns whether one more request may be sent. A hanging request fills no place, so that it does not block the
+    /// namespace.
     fn has_room(&self, limit: &ConcurrencyLimit, now: Instant) -> bool {
         let sent = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
         sent < MOST && self.beside.has_room(limit, sent.saturating_sub(self.hanging(now)))
@@ -71,7 +72,7 @@ impl Requests {
 }
 
 impl Lane {
-    /// Makes the lane of a namespace that is alone, without requests.
+    /// Makes the lane of a namespace without requests, while no other namespace has work.
     #[must_use]
     pub fn new(limit: ConcurrencyLimit) -> Self {
         Self { requests: Arc::default(), freed: Arc::default(), limit }
@@ -85,7 +86,7 @@ impl Lane {
         self.lock().asked += 1;
         let mut place = Place { lane: self.clone(), sent: None };
         while !place.take() {
-            // A request that begins to hang frees its place without a notification.
+            // A request that begins to hang frees its place without a notification, so check again after that time.
             drop(timeout(HANGS, self.freed.notified()).await);
         }
         place
@@ -116,11 +117,11 @@ impl Lane {
     }
 }
 
-/// The place of a request; it is free when this is dropped.
+/// The place of a request. Dropping it frees the place.
 #[derive(Debug)]
 pub struct Place {
     lane: Lane,
-    /// When the request was sent; none while it waits.
+    /// When the request was sent; `None` while it waits.
     sent: Option<Instant>,
 }
 
@@ -145,7 +146,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut requests = self.lane.lock();
         requests.asked = requests.asked.saturating_sub(1);
-        // If several were sent at the same time, any of them will do.
+        // Among several requests sent at the same time, any entry can be removed.
         if let Some(place) = self.sent.and_then(|sent| requests.sent.iter().position(|other| *other == sent)) {
             requests.sent.swap_remove(place);
             self.lane.freed.notify_one();
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(entered.len(), 10, "all may be under way now");
     }
 
-    /// Otherwise a namespace with one place would wait behind a request until its time-out.
+    /// If they did, a namespace with one place would wait for a hanging request until its time-out.
     #[tokio::test(start_paused = true)]
     async fn requests_that_hang_fill_no_place_but_no_more_than_all_of_them() {
         let lane = Lane::new(ConcurrencyLimit::default());

@@ -1,4 +1,4 @@
-//! Whether this process leads; every part of the process can ask at any time.
+//! Whether this process leads. Every part of the process can ask at any time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,7 +7,7 @@ use std::task::Poll;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// The shared record. Cheap to clone.
+/// The shared record of leadership. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Leadership(watch::Sender<State>);
 
@@ -16,7 +16,7 @@ struct State {
     /// How many terms of this process have begun.
     terms: u64,
     mandate: Mandate,
-    /// The name of the other leader, if there is one.
+    /// The name of the leader, if another process leads.
     leader: Option<Box<str>>,
     /// Why the Lease cannot be used.
     trouble: Option<String>,
@@ -38,14 +38,14 @@ impl Leadership {
         Self(watch::Sender::default())
     }
 
-    /// Makes the record of a process without leader election: it always leads.
+    /// Makes the record of a process without leader election, which always leads.
     #[must_use]
     pub fn without_election() -> Self {
         Self(watch::Sender::new(State { terms: 1, mandate: Mandate::Always, ..State::default() }))
     }
 
-    /// Returns whether this process may write now, by the clock. A process that slept beyond the end of its term sees
-    /// that at once.
+    /// Returns whether this process may write now. Its clock is checked, so a process that slept beyond the end of its
+    /// term notices at once.
     #[must_use]
     pub fn leads(&self) -> bool {
         match self.0.borrow().mandate {
@@ -55,10 +55,10 @@ impl Leadership {
         }
     }
 
-    /// Polls a write for as long as this process leads; `None` once it does not. Then the write was not sent, or its
-    /// outcome is unknown.
+    /// Polls a write for as long as this process leads. Returns `None` at the end of leadership: then the write was not
+    /// sent, or its outcome is unknown.
     ///
-    /// Leadership is checked before each poll, and only a poll sends a request.
+    /// Leadership is checked before each poll, because a request is sent only during a poll.
     pub async fn guard<T>(&self, write: impl Future<Output = T>) -> Option<T> {
         let mut write = pin!(write);
         loop {
@@ -73,21 +73,21 @@ impl Leadership {
             tokio::select! {
                 biased;
                 answer = while_leading => return answer,
-                () = sleep_until(until) => {} // over, or renewed meanwhile
+                () = sleep_until(until) => {} // the term is over, or was renewed meanwhile
             }
         }
     }
 
-    /// Returns a receiver of each change.
+    /// Returns a receiver that reports the beginning and end of each term.
     #[must_use]
     pub fn terms(&self) -> Terms {
         Terms { state: self.0.subscribe(), seen: None }
     }
 
-    /// Answers `/readyz` for leader election. A follower is ready too.
+    /// Reports on leader election for `/readyz`. A follower is ready too.
     ///
     /// # Errors
-    /// Why this process can never lead.
+    /// Why this process cannot take part in the election.
     pub fn standing(&self) -> Result<String, String> {
         if self.leads() {
             return Ok("leading".to_owned());
@@ -134,19 +134,19 @@ impl Leadership {
     }
 }
 
-/// The terms of this process, as they begin and end.
+/// Reports when a term of this process begins or ends.
 #[derive(Debug)]
 pub struct Terms {
     state: watch::Receiver<State>,
     seen: Option<u64>,
 }
 
-/// A change of a term.
+/// The beginning or end of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
     /// A term has begun; the earlier one, if any, has ended.
     Begins,
-    /// It has ended.
+    /// The term has ended.
     Ends,
 }
 
@@ -164,7 +164,7 @@ impl Terms {
                 return if term.is_some() { Term::Begins } else { Term::Ends };
             }
             if self.state.changed().await.is_err() {
-                std::future::pending::<()>().await; // nobody is left to change it
+                std::future::pending::<()>().await; // no sender is left, so nothing will change
             }
         }
     }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(leadership.guard(unsent()).await, None, "never elected");
         leadership.begin(Instant::now() + SECOND);
         assert_eq!(leadership.guard(async { 1 }).await, Some(1));
-        // The process slept, so no task recorded the end of the term.
+        // The process slept, so no task could record the end of the term.
         advance(SECOND).await;
         assert!(!leadership.leads());
         assert_eq!(leadership.guard(unsent()).await, None);

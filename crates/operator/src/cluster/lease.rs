@@ -1,10 +1,10 @@
 //! Leader election by a Lease (coordination.k8s.io/v1): one of several replicas decides and writes, the others stand
 //! by.
 //!
-//! It works as in client-go: each write carries the version that was read, and no wall clocks are compared. A candidate
-//! measures on its own monotonic clock for how long the record has not changed. The leader stops by its own clock
-//! before that time can be over (`choice`). Safety does not depend on the election (section 5.2); it keeps replicas
-//! from competing.
+//! The election works as in client-go: each write carries the version that was read, and wall clocks are not compared.
+//! A candidate measures on its monotonic clock for how long the Lease has not changed. The leader stops earlier than
+//! any candidate can take over (`choice`). Safety does not depend on the election (section 5.2), which only keeps
+//! replicas from competing.
 
 mod choice;
 
@@ -29,12 +29,12 @@ use choice::{Record, Sighting, Step, step};
 use wfe_view::call::CallError;
 
 const LEASES: &str = "leases";
-/// After a failed renewal the leader tries again after this fraction of the retry period, so that several tries fit
-/// before the renew deadline.
+/// After a failed renewal the leader retries after the retry period divided by this, so that several retries fit before
+/// the renew deadline.
 const SOONER: u32 = 4;
 
 /// Returns a unique identity: the given name or the host name, and a random part. Two processes with the same identity
-/// would both take the Lease for their own.
+/// would both believe that they hold the Lease.
 #[must_use]
 pub fn identity(name: &str, chance: &mut fastrand::Rng) -> String {
     format!("{name}_{:08x}", chance.u32(..))
@@ -51,19 +51,19 @@ pub struct Elector {
     metrics: Metrics,
     clock: Clock,
     chance: fastrand::Rng,
-    /// The Lease as it was last read or written; none if it did not exist.
+    /// The Lease as last read or written; `None` if it did not exist.
     lease: Option<Lease>,
-    /// Whether `lease` is the last write of this process, so that no read is needed before the next write.
+    /// Whether `lease` is this process's own last write. Then the next write needs no read before it.
     is_own: bool,
     seen: Option<Sighting>,
-    /// The end of the term of this process; none if it does not lead.
+    /// The end of the term of this process; `None` if it does not lead.
     until: Option<Instant>,
     failing: Option<Failing>,
     /// Whether the operator can decide with the CRD of executions. A replica that sees an unfit CRD must not lead.
     fitness: watch::Receiver<Fitness>,
 }
 
-/// The Lease can be neither read nor written.
+/// Records since when the Lease can be neither read nor written.
 struct Failing {
     since: Instant,
     said: String,
@@ -72,7 +72,7 @@ struct Failing {
 impl Elector {
     /// Makes a candidate for the Lease of this name and namespace.
     ///
-    /// `clock` gives the times that the Lease shows to people; `chance` spreads the turns of several replicas.
+    /// `clock` gives the times that people read in the Lease; `chance` spreads the requests of several replicas.
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "all of them are parts of a replica, which are made once")]
     pub fn new(
@@ -107,13 +107,14 @@ impl Elector {
         }
     }
 
-    /// Takes part until it is asked to stop; then releases the Lease, so that the next leader need not wait.
+    /// Takes part in the election until it is asked to stop. Then it releases the Lease, so that the next leader need
+    /// not wait.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
             let fitness = self.fitness.borrow_and_update().clone();
             let again = match fitness {
                 Fitness::Fit => self.renew_or_acquire().await,
-                // The CRD is read before the first list.
+                // The CRD is read before the first list, so the answer comes soon.
                 Fitness::Unknown => Instant::now() + self.timing.retry_period,
                 Fitness::Unfit(_) => {
                     if self.until.is_some() {
@@ -133,11 +134,11 @@ impl Elector {
         self.release().await;
     }
 
-    /// Reads the Lease and writes it when that is due. Returns the time of the next turn.
+    /// Reads the Lease, and writes it if a write is due. Returns the time of the next turn.
     async fn renew_or_acquire(&mut self) -> Instant {
         let next = Instant::now() + self.jittered();
         if self.until.is_some_and(|until| Instant::now() >= until) {
-            // The Lease is not taken again at once: the work in progress must notice the end of the term first.
+            // Do not take the Lease again at once: work in progress must first notice the end of the term.
             self.lose("it was not renewed in time");
             return next;
         }
@@ -182,10 +183,10 @@ impl Elector {
         Ok(())
     }
 
-    /// Takes or renews the Lease. If another replica was faster, that is no error: the next read shows which.
+    /// Takes or renews the Lease. It is no error if another replica was faster: the next read shows which one.
     async fn hold(&mut self) -> Result<(), CallError> {
         let takes = self.until.is_none();
-        // The time is taken before the request is sent: no replica can have seen the write earlier.
+        // Measured before the request is sent: no replica can have seen the write earlier.
         let asked = Instant::now();
         self.is_own = false;
         let wanted = self.claim(takes);
@@ -208,7 +209,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Returns whether the Lease was written, created or deleted since it was read. (A create that is answered with 404
+    /// Returns whether the Lease was written, created or deleted after it was read. (A create that is answered with 404
     /// found no namespace.)
     fn was_overtaken(&self, error: &CallError) -> bool {
         error.code() == 409 || error.code() == 404 && self.lease.is_some()
@@ -221,11 +222,11 @@ impl Elector {
         if self.lease.is_none() {
             return self.cluster.ask(Verb::Create, LEASES, within, self.leases.create(&params, &lease)).await;
         }
-        // The Lease has the version that was read, or that the last write returned.
+        // The Lease carries the version that was read, or that the last write returned.
         self.cluster.ask(Verb::Update, LEASES, within, self.leases.replace(&self.name, &params, &lease)).await
     }
 
-    /// Renders the Lease as held by this process. Its times are for people and decide nothing.
+    /// Renders the Lease as held by this process. The times in it are for people and decide nothing.
     fn claim(&self, takes: bool) -> Lease {
         let now = MicroTime(self.clock.timestamp());
         let mut lease = self.lease.clone().unwrap_or_default();
@@ -242,7 +243,7 @@ impl Elector {
         lease
     }
 
-    /// Releases the Lease if this process holds it; other replicas take it at their next read.
+    /// Releases the Lease if this process holds it. Other replicas see this at their next read and take the Lease.
     async fn release(&mut self) {
         if self.until.is_some() {
             self.stop_leading();
@@ -308,19 +309,20 @@ impl Elector {
         self.failing = Some(Failing { since, said });
     }
 
-    /// Returns the time-out of a request: it never ends after the time at which a leader must have stopped.
+    /// Returns the time-out of a request. It never ends later than the leader's term.
     fn patience(&self) -> Duration {
         let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         left.min(self.timing.retry_period)
     }
 
-    /// Returns the retry period or up to a quarter less, so that replicas that started together drift apart.
+    /// Returns the retry period, reduced by a random part of up to a quarter, so that replicas that started together
+    /// drift apart.
     fn jittered(&mut self) -> Duration {
         self.timing.retry_period * (1000 - self.chance.u32(..=250)) / 1000
     }
 }
 
-/// Rounds up: a reader must not take the duration for a shorter one.
+/// Rounds up: another replica must not read a shorter duration than the leader uses.
 fn whole_seconds(duration: Duration) -> i32 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(seconds).unwrap_or(i32::MAX)

@@ -1,9 +1,8 @@
-//! Checks again and again that the shipped admission policies are in the cluster, unchanged, and reports each that is
-//! not.
+//! Checks periodically that the cluster has the shipped admission policies, unchanged, and reports each fault.
 //!
 //! Without the policies, every user with write access to the objects can clear, cancel and use any target. The operator
-//! has no permission to write a policy, so it cannot restore one. It reports the fault in a metric, in `/readyz` and in
-//! the log, and tells the engine whether the policies for clearances and cancellations are in force.
+//! has no permission to write policies, so it cannot restore one. A fault is shown in a metric, in `/readyz` and in the
+//! log. The engine learns whether the policies for clearances and cancellations are in force.
 
 mod guard;
 
@@ -27,10 +26,10 @@ use crate::metrics::Metrics;
 use crate::verb::Verb;
 
 /// The time-out of a read. A check reads two objects for each policy, one after the other, so that a slow API server
-/// has one read at a time.
+/// has only one read at a time.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Checks the policies again and again.
+/// Checks the policies periodically.
 pub struct Lookout {
     cluster: Cluster,
     crds: Crds,
@@ -38,16 +37,16 @@ pub struct Lookout {
     every: Duration,
     health: Health,
     metrics: Metrics,
-    /// The fault of each policy, by name, as far as it is known.
+    /// The known fault of each policy, by name.
     wrong: BTreeMap<String, String>,
-    /// The engine's record of whether the policies for clearances and cancellations are in force.
+    /// Sends the engine whether the policies for clearances and cancellations are in force.
     told: watch::Sender<Guard>,
 }
 
 impl Lookout {
-    /// Checks these policies once in this interval. A check reads some two dozen small objects by name. It is no watch,
-    /// because a watch requires permission to read all policies of the cluster. The same loop checks whether the
-    /// policies for clearances and cancellations are in force.
+    /// Checks these policies once per interval, by reading some two dozen small objects by name. A watch would require
+    /// permission to read all policies of the cluster. The same loop checks whether the policies for clearances and
+    /// cancellations are in force.
     #[must_use]
     pub fn new(
         cluster: Cluster,
@@ -70,16 +69,17 @@ impl Lookout {
             self.metrics.policy_missing(name, false);
         }
         let (told, cluster) = (self.told.clone(), self.cluster.clone());
-        // It runs beside the full check, which can take longer than one result remains valid.
+        // The check of the guards runs beside the full check, because the full check can take longer than a result of
+        // the guards remains valid.
         let guards = guard::follow(self.every, told, move || guard::look(cluster.clone()));
         tokio::join!(guards, self.look_on());
         Ok(())
     }
 
-    /// Checks all policies again and again.
+    /// Checks all policies periodically.
     async fn look_on(&mut self) {
         let mut turns = interval(self.every);
-        // If a check takes longer than the interval, the missed ones are not made up for.
+        // If a check takes longer than the interval, missed checks are not repeated.
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             turns.tick().await;
@@ -92,7 +92,7 @@ impl Lookout {
     async fn look(&mut self) {
         for place in 0..self.shipped.len() {
             let (name, found) = (self.shipped[place].name.clone(), self.judge(&self.shipped[place]).await);
-            // After a failed read, the earlier finding remains.
+            // After a failed read, the last known fault stays.
             let Ok(wrong) = found else { continue };
             self.metrics.policy_missing(&name, wrong.is_some());
             match wrong {
@@ -139,7 +139,7 @@ fn wrong_with(
             Ok(shipped.difference(half, spec).map(|place| format!("the {kind} is not as it ships, at {place}")))
         }
         Err(CallError::Refused(status)) if status.code == 404 => Ok(Some(format!("there is no {kind}"))),
-        // The object may be gone, and the operator could not see that.
+        // The object may be gone, and the operator cannot see whether it is.
         Err(error) if error.code() == 403 => {
             Ok(Some(format!("the {kind} cannot be read: {}", line(&error.to_string()))))
         }
@@ -150,7 +150,7 @@ fn wrong_with(
     }
 }
 
-/// The limit of policies that `/readyz` names.
+/// The limit of policies that `/readyz` lists by name.
 const NAMED: usize = 3;
 
 /// Returns the line of `/readyz`.

@@ -1,8 +1,8 @@
-//! When each watch last delivered a change or a bookmark, and when it was accepted.
+//! Records when each watch last delivered a change or a bookmark, and when it was accepted.
 //!
-//! A layer of the client records that a watch was accepted, and that bytes of it arrived. The operator does not trust a
-//! view whose watch has been silent for long (section 5.10), nor a list that no watch follows. Acceptance alone proves
-//! nothing: an API server whose cache stands still accepts one watch after the other.
+//! A layer of the client records that a watch was accepted, and that its bytes arrive. The operator trusts neither a
+//! view whose watch has long been silent (section 5.10), nor a list without a watch after it. Acceptance alone proves
+//! nothing: an API server with a stalled cache accepts one watch after the other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 use wfe_view::index::Kind;
 
-/// The shared record. Cheap to clone.
+/// The shared record of all watches. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Staleness {
     heard: Arc<Mutex<HashMap<Kind, Instant>>>,
@@ -34,7 +34,7 @@ impl Default for Staleness {
 }
 
 impl Staleness {
-    /// Records that a watch, or a list that renews it, delivered something now.
+    /// Records that a watch, or the list that renews it, has just delivered something.
     pub fn heard(&self, kind: Kind) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
     }
@@ -64,7 +64,7 @@ impl Staleness {
         heard.get(&kind).is_some_and(|heard| *heard > moment)
     }
 
-    /// Returns the longest silent watch among those that every target needs, and its silence.
+    /// Returns the watch with the longest silence among those that every target needs, and that silence.
     #[must_use]
     pub fn longest_silence(&self) -> (Kind, Duration) {
         let silences = Kind::NEEDED.map(|kind| (kind, self.silence(kind)));
@@ -72,7 +72,7 @@ impl Staleness {
     }
 }
 
-/// Adds the recording service to the client.
+/// The layer that adds the recording service to the client.
 #[derive(Clone, Debug)]
 pub struct StalenessLayer(Staleness);
 
@@ -92,7 +92,7 @@ impl<S> Layer<S> for StalenessLayer {
     }
 }
 
-/// The service that records acceptance and bytes.
+/// Records acceptance and bytes of watches.
 #[derive(Clone, Debug)]
 pub struct Listening<S> {
     inner: S,
@@ -136,7 +136,7 @@ where
     }
 }
 
-/// Returns the kind that a watch request is about; `None` for any other request.
+/// Returns the kind of object that a watch request asks for; `None` for any other request.
 fn watched_kind(uri: &http::Uri) -> Option<Kind> {
     uri.query()?.split('&').find(|pair| *pair == "watch=true")?;
     let plural = uri.path().rsplit('/').next()?;

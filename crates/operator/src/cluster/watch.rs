@@ -1,7 +1,7 @@
-//! The watches: they convert each object to a small record on arrival, and deliver the record.
+//! The watches. A watch converts each arriving object to a small record, and delivers the record.
 //!
-//! [`stream`] requests lists and changes, and starts again if something was missed. A list counts as complete only when
-//! the watch after it is accepted: a user who may list and not watch sees no changes.
+//! [`stream`] requests lists and changes, and starts again if it missed something. A list counts as complete only when
+//! the watch after it is accepted: a user with permission to list but not to watch would see no changes.
 
 mod page;
 pub(crate) mod stream;
@@ -28,13 +28,13 @@ use crate::metrics::Metrics;
 use stream::Source;
 
 /// How long a watch must work without a failure before the next failure counts as the first: longer than the longest
-/// wait between two tries.
+/// wait between two retries.
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch checks whether it has been silent for too long.
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
-/// How fast a broken watch is tried again: at once after one failure, then up to ten seconds apart.
+/// The delays before a broken watch is retried: short after the first failure, then up to ten seconds.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
-/// How fast the watch of schedules is tried again: their CRD may not be installed for days. Shorter than [`CALM`].
+/// The delays before the watch of schedules is retried: their CRD may not be installed for days. Shorter than [`CALM`].
 const RETRY_SCHEDULES: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(20), 7);
 
 /// One watch.
@@ -48,21 +48,21 @@ pub struct Watch {
     pub execution_namespace: String,
     /// How long the watch may be silent before it starts again.
     pub max_staleness: Duration,
-    /// Where the watch reports success and failure.
+    /// Where the watch reports that it works or fails.
     pub health: Health,
-    /// Where deliveries are recorded.
+    /// Where the watch records that it delivered something.
     pub staleness: Staleness,
-    /// Knows whether the CRD has the fields that are read.
+    /// Checks whether the CRD has the fields that are read.
     pub crds: Crds,
     /// Counts objects that could not be read.
     pub metrics: Metrics,
 }
 
 impl Watch {
-    /// Follows the resource until the receiver is gone.
+    /// Follows the resource until the receiver is dropped.
     pub async fn follow(self, deliveries: mpsc::Sender<Delivery>) {
         let mut failures = Failures::default();
-        // A new turn begins with a list, which is a live read.
+        // Each new turn begins with a list, which is a live read.
         while let Turn::Silent = self.follow_once(&deliveries, &mut failures).await {
             tracing::warn!(resource = self.kind.label(), silent_for = ?self.max_staleness, "watch silent, begun anew");
         }
@@ -75,11 +75,11 @@ impl Watch {
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.staleness.acceptance(self.kind);
         let mut listed = false;
-        // Each turn has the same time limit. The staleness of the view is measured from the last delivery.
+        // The time limit holds for each turn anew. The staleness of the view is measured from the last delivery.
         let begun = Instant::now();
         loop {
             let event = tokio::select! {
-                // The order is fixed so that a simulation can repeat a watch exactly.
+                // A fixed order, so that a simulation can repeat a watch exactly.
                 biased;
                 event = events.try_next() => event,
                 _ = accepted.changed() => {
@@ -94,7 +94,7 @@ impl Watch {
                     if silence.min(begun.elapsed()) > self.max_staleness {
                         return Turn::Silent;
                     }
-                    // A bookmark is no event here: a delivery since the failure is proof enough.
+                    // Bookmarks produce no event here. If the watch was heard after its last failure, it works again.
                     if failures.last.is_some_and(|failed| self.staleness.is_heard_since(self.kind, failed)) {
                         self.health.watch_delivered(self.kind);
                     }
@@ -103,7 +103,7 @@ impl Watch {
             };
             match event {
                 Ok(Some(event)) => {
-                    // The start of a list is announced before any request is sent.
+                    // This event is announced before any request is sent, so it proves nothing about the API server.
                     if !matches!(event, Event::Init) {
                         self.health.watch_delivered(self.kind);
                         self.staleness.heard(self.kind);
@@ -111,7 +111,8 @@ impl Watch {
                     if matches!(event, Event::InitDone) {
                         accepted.mark_unchanged();
                     }
-                    // A change may be seen before the acceptance of its watch. A list that begins replaces the last.
+                    // A change may arrive before the acceptance of its watch is seen. A new list replaces the last
+                    // list.
                     let was_listed = std::mem::replace(&mut listed, matches!(event, Event::InitDone));
                     if was_listed
                         && !matches!(event, Event::Init)
@@ -124,9 +125,9 @@ impl Watch {
                         return Turn::Over; // the engine has stopped
                     }
                 }
-                Ok(None) => return Turn::Over, // it never ends
+                Ok(None) => return Turn::Over, // the stream never ends
                 Err(error) => {
-                    // The watch was accepted before it failed, so the list before it is complete.
+                    // If the watch was accepted before it failed, the list before it is complete.
                     let is_complete = accepted.has_changed().unwrap_or(false) && std::mem::take(&mut listed);
                     if is_complete && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err() {
                         return Turn::Over;
@@ -138,7 +139,8 @@ impl Watch {
     }
 
     async fn wait_after(&self, error: &watcher::Error, failures: &mut Failures) {
-        // A successful list between two failures is no recovery: a watch that expires at once would list all the time.
+        // A successful list between two failures does not count as recovery: a watch that always expires at once would
+        // list all the time.
         let recovered = failures.last.is_none_or(|last| last.elapsed() > CALM);
         failures.count = if recovered { 1 } else { failures.count.saturating_add(1) };
         failures.last = Some(Instant::now());
@@ -146,7 +148,7 @@ impl Watch {
         let error = said(error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
         let wait = if self.kind == Kind::Schedule { RETRY_SCHEDULES } else { RETRY }.after(failures.count);
-        // The first failure is often an expired watch: an error is logged only if it repeats.
+        // The first failure is often an expired watch, so an error is logged only if it repeats.
         if failures.count > 1 && self.health.is_news(self.kind, &error) {
             tracing::warn!(resource = self.kind.label(), %error, "watch failed, and is begun again and again: {advice}");
         } else {
@@ -155,12 +157,12 @@ impl Watch {
         tokio::time::sleep(wait).await;
     }
 
-    /// Reads an event of the watch; `None` for an object that the operator ignores.
+    /// Converts an event of the watch to a delivery; `None` for an object that the operator ignores.
     fn delivery(&self, event: Event<PartialObject>) -> Option<Delivery> {
         let kind = self.kind;
         let (object, is_change, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
-            Event::InitDone => return None, // said when a watch follows it
+            Event::InitDone => return None, // delivered when a watch follows the list
             Event::InitApply(object) => (object, false, false),
             Event::Apply(object) => (object, true, false),
             Event::Delete(object) => (object, true, true),
@@ -179,7 +181,8 @@ impl Watch {
         }
         let uid = Uid::new(object.metadata.uid.as_deref()?);
         if !deleted {
-            // An object that has lost our labels counts as deleted. For a list, its end shows that.
+            // An object that lost our labels counts as deleted. In a list such an object is skipped, and the end of the
+            // list has the same effect.
             let strayed = || is_change.then(|| gone(kind, uid, None));
             return read(kind, object, &self.execution_namespace).or_else(strayed);
         }
@@ -191,7 +194,7 @@ impl Watch {
     }
 }
 
-/// Reports that an object is gone, with its last version if it was read.
+/// Makes the delivery of a deleted object, with its last version if that was read.
 fn gone(kind: Kind, uid: Uid, last: Option<Delivery>) -> Delivery {
     match (kind, last) {
         (Kind::Execution, _) => Delivery::ExecutionDeleted(uid),
@@ -215,13 +218,13 @@ struct Failures {
 
 /// How a turn of a watch ended.
 enum Turn {
-    /// The receiver is gone.
+    /// The receiver was dropped.
     Over,
     /// The watch was silent for too long.
     Silent,
 }
 
-/// Returns the answer of the API server, if there was one.
+/// Returns the answer of the API server to a failed request, if there was one.
 fn answer(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -232,7 +235,7 @@ fn answer(error: &watcher::Error) -> Option<&Status> {
     }
 }
 
-/// Describes a failure, in the API server's words if there are any: kube would add the whole answer once more.
+/// Describes a failure in the API server's words if there are any, because kube's text repeats the whole answer.
 fn said(error: &watcher::Error) -> String {
     let message = answer(error).map(|status| status.message.trim()).filter(|message| !message.is_empty());
     message.map_or_else(|| with_causes(error), str::to_owned)

@@ -1,7 +1,7 @@
-//! Follows the `ConfigMap`: a valid version is in force at once, an invalid one changes nothing.
+//! Follows the `ConfigMap`. A valid version takes effect at once; an invalid version changes nothing.
 //!
-//! The settings in force survive a broken watch: the last valid version stays until the operator sees another version,
-//! or sees that the `ConfigMap` is gone.
+//! A broken watch does not change the settings in force. The last valid version stays until the operator sees another
+//! version, or sees that the `ConfigMap` is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use crate::metrics::Metrics;
 use crate::process::telemetry::LogLevel;
 use crate::verb::Verb;
 
-/// The time-out of the first read.
+/// The time-out of the first read of the `ConfigMap`.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// How fast a failed read or watch is tried again.
+/// The delays before a failed read or watch is retried.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 /// How long a watch must work without a failure before the next failure counts as the first.
 const CALM: Duration = Duration::from_secs(30);
-/// How long the API server must go on denying the first read before the operator believes it: the API server's caches
-/// of roles and bindings take a second or two to fill.
+/// How long the first read must be denied before the operator gives up: the API server's caches of roles and bindings
+/// take a second or two to fill.
 const STANDS_BY: Duration = Duration::from_secs(5);
 
 /// Returns the field selector of the one `ConfigMap`.
@@ -47,7 +47,7 @@ fn field(place: &Place) -> String {
 /// # Errors
 /// The error of the request.
 pub(super) async fn read(cluster: &Cluster, place: &Place) -> Result<Option<Document>, CallError> {
-    // A list, because it needs the same permission as the watch.
+    // A list, because it needs the same permission as the later watch.
     let params = ListParams::default().fields(&field(place));
     let found = cluster.call(Verb::List, "configmaps", cluster.config_maps_in(&place.namespace).list(&params)).await?;
     Ok(found.items.into_iter().next().map(Document::of))
@@ -56,7 +56,7 @@ pub(super) async fn read(cluster: &Cluster, place: &Place) -> Result<Option<Docu
 /// The versions of the `ConfigMap`, from a list and the watch after it.
 pub struct Versions {
     events: BoxStream<'static, watcher::Result<Event<ConfigMap>>>,
-    /// The `ConfigMap` in the list that is being read.
+    /// The `ConfigMap` found so far in a list in progress.
     listed: Option<Document>,
 }
 
@@ -67,7 +67,8 @@ impl Versions {
         Self { events: stream::events(source).boxed(), listed: None }
     }
 
-    /// Waits for the next version of the `ConfigMap`; `None` if it is gone. After an error it resumes where it was.
+    /// Waits for the next version of the `ConfigMap`; `None` if it is gone. After an error, the next call resumes at
+    /// the same version.
     async fn next(&mut self) -> Result<Option<Document>, CallError> {
         while let Some(event) = self.events.next().await {
             match event.map_err(call_error)? {
@@ -78,14 +79,14 @@ impl Versions {
                 Event::Delete(_) => return Ok(None),
             }
         }
-        std::future::pending().await // it never ends
+        std::future::pending().await // the stream never ends
     }
 }
 
 /// Reads the `ConfigMap` before the first decision, and waits if the API server does not answer. Returns the first
 /// version, and the source of later ones.
 ///
-/// # Errors
+/// If the operator has no permission to read the `ConfigMap`. Starting without it would ignore the settings in it.
 /// If the operator has no permission to read it: going on would ignore settings that a person made.
 pub async fn read_first(
     cluster: &Cluster,
@@ -123,9 +124,9 @@ pub struct Follower {
     place: Place,
     /// The settings in force, as the engine receives them.
     in_force: watch::Sender<Arc<InForce>>,
-    /// The settings in force at the start.
+    /// The settings that were in force at the start.
     start: Arc<InForce>,
-    /// The uid and the resource version that were examined last; none without a `ConfigMap`.
+    /// The uid and the resource version examined last; `None` without a `ConfigMap`.
     newest: Option<(String, String)>,
     is_refused: bool,
     page: Page,
@@ -134,10 +135,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Puts the first version in force.
+    /// Applies the first version.
     ///
     /// # Errors
-    /// Why the version is invalid: the process must not start.
+    /// Why the version is invalid. The process must not start then.
     pub fn begin(
         flags: Flags,
         place: Place,
@@ -180,7 +181,7 @@ impl Follower {
             failures = if recovered { 1 } else { failures.saturating_add(1) };
             last_failure = Some(Instant::now());
             let wait = RETRY.after(failures);
-            // The first failure is often an expired watch: it is logged only if it repeats.
+            // The first failure is often an expired watch, so a failure is logged only if it repeats.
             if failures > 1 {
                 tracing::warn!(%error, retry_in = ?wait, "cannot follow {}; what is in force stays", self.place);
             }
@@ -207,7 +208,7 @@ impl Follower {
         let changes = next.changes_since(&self.in_force.borrow());
         let was_refused = std::mem::take(&mut self.is_refused);
         let next = Arc::new(next);
-        // This is first: settings that are shown as in force must be in force.
+        // This comes first: settings that are shown as in force must already be in force.
         self.in_force.send_replace(Arc::clone(&next));
         self.show(&next);
         let what = if changes.is_empty() { "no value changes".to_owned() } else { changes.join(", ") };
@@ -217,7 +218,7 @@ impl Follower {
         } else {
             tracing::info!(changes = what, "{place} is gone: the flags are in force");
         }
-        // A changed label or annotation of the ConfigMap is worth no event.
+        // A change of only labels or annotations of the ConfigMap creates no event.
         if let Some(document) = document.filter(|_| was_refused || !changes.is_empty() || !next.warnings.is_empty()) {
             let note = [vec![what], next.warnings.clone()].concat().join("; ");
             told.announce(NewEvent::config_applied(&id(document, place), format!("in force: {note}")));
@@ -249,7 +250,7 @@ impl Follower {
     }
 }
 
-/// Identifies a version, also after the object was deleted and created again.
+/// Identifies a version. The uid distinguishes a `ConfigMap` that was deleted and created again.
 fn key(document: &Document) -> (String, String) {
     (document.uid.clone(), document.version.clone())
 }

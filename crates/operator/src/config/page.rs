@@ -1,5 +1,5 @@
-//! The page `/configz`: the settings in force, the refused version and why, and whether the `ConfigMap` can be
-//! followed.
+//! The page `/configz`. It shows the settings in force, why the newest version was refused, and whether the `ConfigMap`
+//! can be followed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use wfe_api::limits::cut;
 use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting, one_line};
 
-/// How long a failure of the watch is shown. It is longer than the longest wait between two tries plus one try, so that
-/// a watch that keeps failing is always shown.
+/// How long a failure of the watch is shown: longer than the longest wait between two retries plus one try. A watch
+/// that keeps failing is therefore always shown.
 const FAILING_FOR: Duration = Duration::from_secs(30);
 
 /// The page. Cheap to clone.
@@ -26,13 +26,13 @@ struct State {
 }
 
 impl Page {
-    /// Makes the page of a process that has read nothing yet.
+    /// Makes the page of a process that has not read the `ConfigMap` yet.
     #[must_use]
     pub fn new(place: Place) -> Self {
         Self(Arc::new(Mutex::new(State { place, in_force: None, refused: None, failed: None })))
     }
 
-    /// Shows the settings in force; no newer version is refused.
+    /// Shows the settings in force, and that no newer version is refused.
     pub(super) fn apply(&self, in_force: Arc<InForce>) {
         self.update(|state| (state.in_force, state.refused) = (Some(in_force), None));
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Page {
     }
 }
 
-/// Returns which version is in force.
+/// Describes which version is in force.
 pub(super) fn heading(place: &Place, in_force: &InForce) -> String {
     match in_force.version.as_str() {
         NO_VERSION => format!("{place}: there is none, the flags are in force"),

@@ -1,4 +1,4 @@
-//! `wfe-operator config`: prints the settings that the operator would use, or all faults in them.
+//! Implements `wfe-operator config`, which prints the settings that the operator would use, or all faults in them.
 
 use std::io::Write;
 
@@ -14,10 +14,11 @@ use crate::cluster::leadership::Leadership;
 use crate::cluster::staleness::Staleness;
 use crate::metrics::Metrics;
 
-/// Prints the settings in force from the flags and the `ConfigMap`, which is read from the cluster or from a file.
+/// Prints the settings that follow from the flags and the `ConfigMap`. The `ConfigMap` is read from the cluster or from
+/// a file.
 ///
 /// # Errors
-/// The fault; faults in values were printed on standard error before.
+/// The fault. Faults in values are printed on standard error before.
 pub async fn print(args: ConfigArgs, flags: Flags) -> anyhow::Result<()> {
     args.run.policy().context("the flags cannot be used")?;
     let place = Place::of(&args.run);
@@ -62,7 +63,7 @@ async fn read_live(args: &ConfigArgs, place: &Place) -> anyhow::Result<Option<Do
     follow::read(&cluster, place).await.with_context(|| format!("cannot read {place}"))
 }
 
-/// The limit of a file, in bytes: more than all that the chart renders.
+/// The limit of a file, in bytes: larger than the whole output of the chart.
 const LARGEST_FILE: u64 = 8 << 20;
 
 /// Reads a file to its end; `-` is standard input.

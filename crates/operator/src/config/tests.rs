@@ -1,4 +1,4 @@
-//! What the operator reports about its configuration.
+//! Tests what the operator reports about its configuration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Keeps the circuits up to date, and shows them: log, events and metrics.
+//! Keeps the circuits up to date, and shows them in the log, in events and in metrics.
 //!
-//! The index folds them. A follower folds them, too, and announces nothing.
+//! The index derives the circuits from ended executions, also on a follower. A follower announces nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use wfe_view::index::CircuitNews;
 use super::Engine;
 use crate::events::NewEvent;
 
-/// How long after an announced opening the next opening of the same circuit is announced (section 13.5). A flaky
-/// registry opens and closes its circuit many times in a minute.
+/// The shortest time between two announced openings of the same circuit (section 13.5). A flaky registry opens and
+/// closes its circuit many times in a minute.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_mins(10);
-/// How many circuits are remembered for that: ten times as many as can be open.
+/// How many announced circuits are remembered: ten times as many as can be open.
 const MOST_TOLD: usize = 1_000;
 
-/// The announcements of circuits. A follower keeps them as well, so that a new leader announces nothing twice.
+/// The announcements of circuits. A follower records them as well, so that a new leader announces nothing twice.
 #[derive(Debug, Default)]
 pub(super) struct AnnouncedCircuits(BTreeMap<Fingerprint, AnnouncedCircuit>);
 
@@ -27,12 +27,12 @@ pub(super) struct AnnouncedCircuits(BTreeMap<Fingerprint, AnnouncedCircuit>);
 struct AnnouncedCircuit {
     /// When the announced circuit opened.
     opened_at: Time,
-    /// Whether no closing was announced since.
+    /// Whether no closing of the circuit was announced since.
     is_open: bool,
 }
 
 impl AnnouncedCircuits {
-    /// Returns whether this is announced, and records it.
+    /// Returns whether a change of a circuit is to be announced, and records the announcement.
     fn takes(&mut self, news: &CircuitNews) -> bool {
         match news {
             CircuitNews::Opened(circuit) => {
@@ -62,13 +62,14 @@ impl AnnouncedCircuits {
 }
 
 impl Engine {
-    /// Applies the policy of circuits that is in force.
+    /// Applies the circuit policy in force to the index.
     pub(super) fn rule_circuits(&mut self) {
         let config = Arc::clone(&self.settings.config.borrow());
         self.index.set_circuit_policy(&config.policy);
     }
 
-    /// Folds the new events, and announces the changes of circuits. Their targets are marked.
+    /// Updates the circuits from new ends of executions, and announces the changes of circuits. The index marks their
+    /// targets.
     pub(super) fn update_circuits(&mut self) {
         let news = self.index.update_circuits(self.settings.clock.now());
         if self.leads {
@@ -103,8 +104,8 @@ impl Engine {
         }
     }
 
-    /// Announces the state of the circuits at the beginning of a term: the last leader may not have done so. Their
-    /// events have fixed names, so nothing is announced twice.
+    /// Announces the state of the circuits at the beginning of a term, because the last leader may have failed to do
+    /// so. Events of circuits have fixed names, so none is created twice.
     pub(super) fn tell_of_circuits(&mut self) {
         self.circuits.show(self.index.circuits());
         let opened = self.index.circuits().open().cloned().map(CircuitNews::Opened);
@@ -121,7 +122,8 @@ impl Engine {
         }
     }
 
-    /// An event needs an object that it is about: without a `ConfigMap` only the log has it.
+    /// Creates the event of a change. An event must refer to an object: without a `ConfigMap`, only the log shows the
+    /// change.
     fn announce_circuit(&self, news: &CircuitNews) {
         let config = Arc::clone(&self.settings.config.borrow());
         let Some(object) = &config.object else { return };

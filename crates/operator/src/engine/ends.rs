@@ -1,8 +1,8 @@
 //! The ends of executions that a watch has delivered within the last minute.
 //!
-//! A leader that loses its Lease together with the answer to a status write cannot announce the write any more. The
-//! next leader creates the event of each recent end. The API server accepts only an event that does not exist yet, and
-//! then the end is counted, too.
+//! If a leader loses its Lease before a status write is answered, it can no longer announce the end that it wrote. The
+//! next leader therefore creates the event of each recent end. If the API server accepts the event, none existed
+//! before, and the operator counts the end, too.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use wfe_core::Time;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_view::index::{EndShown, ExecutionRecord};
 
-/// How old an end may be at the beginning of a term. A takeover takes fifteen seconds.
+/// The age up to which a new leader announces an end. A takeover takes fifteen seconds.
 const RECENT: TimeDelta = TimeDelta::seconds(60);
-/// How many are kept: a quarter of the events that may wait to be written, because a new leader has other events to
-/// write.
+/// The limit of remembered ends: a quarter of the events that may wait to be written, because a new leader also has
+/// other events to write.
 const MOST: usize = 4096;
 
 /// The recent ends, each with its time.
@@ -22,8 +22,8 @@ const MOST: usize = 4096;
 pub struct Ends(BTreeMap<Uid, (Time, ExecutionId, EndShown)>);
 
 impl Ends {
-    /// Takes in a version of an execution. If the version before had not ended, the end was written just now, whatever
-    /// time it has.
+    /// Records the end of an execution from a delivered version. If the previous version had not ended, the end was
+    /// written just now, whatever time the status shows.
     pub fn note(&mut self, record: &ExecutionRecord, went_on: bool, now: Time) {
         let Some(end) = record.end.as_deref() else { return };
         let id = &record.execution.id;
@@ -34,12 +34,12 @@ impl Ends {
         self.0.insert(id.uid.clone(), (at, id.clone(), end.clone()));
     }
 
-    /// Forgets ends that are not recent any more.
+    /// Removes the ends that are no longer recent.
     pub fn forget(&mut self, now: Time) {
         self.0.retain(|_, (at, ..)| now - *at <= RECENT);
     }
 
-    /// Takes the recent ends out, in the order of the uids.
+    /// Removes and returns the recent ends, in the order of their uids.
     pub fn take(&mut self, now: Time) -> Vec<(ExecutionId, EndShown)> {
         self.forget(now);
         std::mem::take(&mut self.0).into_values().map(|(_, execution, end)| (execution, end)).collect()

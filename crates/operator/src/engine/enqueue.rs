@@ -1,4 +1,4 @@
-//! Which targets are decided on next, and for which namespace.
+//! Puts targets into the queue, each with the namespace whose turn its work takes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Asker, Engine};
 use crate::perform::Performer;
 
 impl Engine {
-    /// Marks the targets that have changed, also by changes of circuits, and those that get a place in their limits.
+    /// Marks the targets that have changed, that a changed circuit affects, or that get a place in their limits.
     pub(super) fn enqueue_changed(&mut self) {
         self.update_circuits();
         if self.leads {
@@ -23,8 +23,8 @@ impl Engine {
         }
     }
 
-    /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
-    /// simulation must be able to repeat a play.
+    /// Marks every target in the order of the keys. The order of a hash table differs between processes, and a
+    /// simulation must be repeatable.
     pub(super) fn enqueue_all(&mut self) {
         let mut keys: Vec<Key> = self.index.keys().cloned().collect();
         keys.sort_unstable();
@@ -43,13 +43,13 @@ impl Engine {
         self.queue.mark_after(key, asker, wait);
     }
 
-    /// Begins to work on a target. Returns the performer whose requests use the places of the namespace that asks.
+    /// Begins to work on a target. Returns the performer for the work: its requests count for the namespace that asks.
     pub(super) fn start(&mut self, key: Key) -> Performer {
         let asker = self.asker(&key);
         self.performer.clone().in_lane(self.queue.start(key, asker))
     }
 
-    /// Returns the namespace that asks for work on a target: namespaces take turns (section 17).
+    /// Returns the namespace for which a target is worked on: namespaces take turns (section 17).
     fn asker(&self, key: &Key) -> Asker {
         self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }

@@ -1,4 +1,4 @@
-//! Shows each decision to an observer that judges it, in tests. A product has none.
+//! Shows each decision to an observer, which tests use to judge the decision. The released operator has no observer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub struct Decided<'a> {
     pub decision: &'a Decision,
 }
 
-/// The observer of each decision. Cheap to clone.
+/// The observer that sees each decision. Cheap to clone.
 #[derive(Clone)]
 pub struct DecisionObserver(Arc<dyn Fn(Decided<'_>) + Send + Sync>);
 
 impl DecisionObserver {
-    /// Makes one from a function.
+    /// Makes an observer from a function.
     #[must_use]
     pub fn new(observer: impl Fn(Decided<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observer))

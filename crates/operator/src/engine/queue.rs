@@ -1,8 +1,8 @@
-//! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
+//! A queue of keys with timers. Each key is queued at most once, and is not handed out while work on it is in progress.
 //!
-//! The askers (namespaces) take turns. An asker with 10,000 keys delays the single key of another by no more than the
-//! work under way. While others ask, too, that work is limited further ([`Beside`]), in keys and in their requests
-//! ([`Lane`]). The number of keys is limited by the index.
+//! Namespaces ("askers") take turns: the single key of one namespace waits only for the work in progress, even if
+//! another namespace has 10,000 keys. While several namespaces have work, the queue limits the keys and the requests of
+//! each ([`Beside`], [`Lane`]). The index limits the number of keys.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
@@ -16,54 +16,54 @@ use tokio_util::time::{DelayQueue, delay_queue};
 use crate::cluster::concurrency_limit::ConcurrencyLimit;
 use crate::cluster::lane::{Beside, Lane, MOST};
 
-/// The farthest timer: it goes off then, and the key is marked again with its real time. A queue of timers panics
-/// beyond some two years, and statuses hold times as far as the year 9999. A look every hour costs nothing, and notices
-/// a clock that was set meanwhile.
+/// The longest timer. A later time is split: the timer fires after an hour, and the key is marked again with its real
+/// time. A timer beyond some two years would panic, and statuses may hold times up to the year 9999. A decision every
+/// hour costs little, and notices a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
-/// For how long all askers are limited after work has begun for another asker than before. An asker that asks once
-/// often asks again soon, and then does not wait behind a crowd.
+/// For how long all namespaces are limited after the queue has switched to another namespace. A namespace that had work
+/// once often has more soon, and then does not wait behind a crowd.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
-/// An asker with at most this many keys, and no more requests, goes before all askers with more.
+/// A namespace with at most this many keys and requests goes before all namespaces with more.
 const FEW: u32 = 2;
 
-/// The work under way for one asker.
+/// The work in progress for one namespace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u32,
-    /// How many of them do not hang; each hanging request counts as one. Hanging work fills no place beside others:
-    /// otherwise a namespace with one place would stand still behind it.
+    /// How many of the works do not hang; each hanging request is subtracted. Hanging work fills no place while other
+    /// namespaces have work: otherwise a namespace with one place would be blocked by it.
     lately: u32,
-    /// Whether it has more than a few keys or requests.
+    /// Whether the namespace has more than a few keys or requests.
     is_crowd: bool,
 }
 
-/// The queue of keys `K` of askers `A`.
+/// The queue of keys `K`, for namespaces `A`.
 #[derive(Debug)]
 pub struct Queue<K, A> {
     ready: Turns<K, A>,
     queued: HashSet<K>,
-    /// The keys that are being worked on, with their askers.
+    /// The keys that work is in progress on, with their namespaces.
     busy: HashMap<K, A>,
-    /// The requests of all work of each asker.
+    /// The limit of concurrent requests of each namespace.
     lanes: HashMap<A, Lane>,
     limit: ConcurrencyLimit,
-    /// The asker whose work began last.
+    /// The namespace whose work began last.
     latest: Option<A>,
-    /// Until when all askers are limited.
+    /// Until when all namespaces are limited.
     shared_until: Option<Instant>,
-    /// Keys that were marked while they were worked on: ready again as soon as that is done.
+    /// Keys that were marked while work on them was in progress. They become ready when that work is done.
     again: HashMap<K, A>,
     timers: DelayQueue<(K, A)>,
     timer_of: HashMap<K, delay_queue::Key>,
 }
 
-/// The ready keys, in a line for each asker.
+/// The ready keys, in one line for each namespace.
 #[derive(Debug)]
 struct Turns<K, A> {
     lines: HashMap<A, VecDeque<K>>,
-    /// The askers with a line, in the order of their turns.
+    /// The namespaces with a line, in the order of their turns.
     turns: VecDeque<A>,
 }
 
@@ -76,12 +76,13 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
         line.push_back(key);
     }
 
-    /// Counts the ready keys of an asker.
+    /// Counts the ready keys of a namespace.
     fn count(&self, asker: &A) -> u32 {
         u32::try_from(self.lines.get(asker).map_or(0, VecDeque::len)).unwrap_or(u32::MAX)
     }
 
-    /// Takes the first key of the asker at this position. An asker with more keys then goes behind all others.
+    /// Takes the first key of the namespace at this position. If that namespace has more keys, it moves behind all
+    /// others.
     fn take(&mut self, place: usize) -> Option<K> {
         let asker = self.turns.remove(place)?;
         let line = self.lines.get_mut(&asker)?;
@@ -101,7 +102,7 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
 }
 
 impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
-    /// Makes an empty queue. Beside others, an asker gets as many keys at once as it has places.
+    /// Makes an empty queue. While other namespaces have work, `limit` is the number of keys in progress for each.
     #[must_use]
     pub fn new(limit: ConcurrencyLimit) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Asks for a key as soon as possible.
+    /// Marks a key as ready as soon as possible.
     pub fn enqueue(&mut self, key: K, asker: A) {
         if self.busy.contains_key(&key) {
             self.again.insert(key, asker);
@@ -127,8 +128,8 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Asks for a key after a while, at most an hour. A key has one timer, and the earliest call counts: the decision
-    /// then asks again for later times.
+    /// Marks a key as ready after a delay, at most an hour. A key has one timer, and the earliest call wins: the
+    /// decision then asks again for later times.
     pub fn mark_after(&mut self, key: K, asker: A, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
@@ -141,7 +142,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Forgets all keys except those that are being worked on.
+    /// Removes all keys except those that work is in progress on.
     pub fn clear(&mut self) {
         self.ready.clear();
         self.queued.clear();
@@ -150,14 +151,14 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.timer_of.clear();
     }
 
-    /// Waits for the next due key and takes it out. It is not busy until [`start`](Self::start) is called.
+    /// Waits for the next due key and takes it out. The key is not busy until [`start`](Self::start) is called.
     ///
     /// # Cancellation
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
-            // Due timers come before keys that are marked from now on: if many schedules are due at one moment, the
-            // last makes its child before the first children are decided on.
+            // Expired timers come before keys that are marked from now on. If many schedules are due at the same time,
+            // the last one then creates its child before the first children are decided on.
             while let Some(Some(expired)) = poll_fn(|context| self.timers.poll_expired(context)).now_or_never() {
                 self.take_expired(expired);
             }
@@ -180,8 +181,8 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.enqueue(key, asker);
     }
 
-    /// Records that a key is being worked on, and for whom; marks are kept until it is done. Returns the lane for all
-    /// requests of the work.
+    /// Records that work on a key begins for a namespace. Marks that arrive meanwhile are kept. Returns the lane that
+    /// all requests of this work must use.
     pub fn start(&mut self, key: K, asker: A) -> Lane {
         if self.latest.as_ref().is_some_and(|latest| *latest != asker) {
             self.shared_until = Some(Instant::now() + SHARED_FOR);
@@ -193,7 +194,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         lane
     }
 
-    /// Records that the work on a key is over.
+    /// Records that the work on a key is done.
     pub fn done(&mut self, key: &K) {
         if let Some(asker) = self.busy.remove(key)
             && !self.busy.values().any(|other| *other == asker)
@@ -206,7 +207,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.share_out();
     }
 
-    /// Takes the next key of an asker that is below its limit. Every asker has at least one place.
+    /// Takes the next key of a namespace that is below its limit. Every namespace has at least one place.
     fn take(&mut self) -> Option<K> {
         let shares = self.share_out();
         let may = |asker: &A| {
@@ -218,10 +219,10 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         self.ready.take(place)
     }
 
-    /// Sets the limits of each lane. Returns them, with the work under way for each asker.
+    /// Sets the limit of each lane. Returns the limits and the work in progress of each namespace.
     fn share_out(&self) -> BTreeMap<A, (Share, Beside)> {
         let now = Instant::now();
-        // In order, so that waiting requests are woken in the same order every time.
+        // Sorted, so that waiting requests always wake in the same order.
         let mut shares: BTreeMap<A, (Share, Beside)> = BTreeMap::new();
         for asker in self.busy.values() {
             shares.entry(asker.clone()).or_default().0.all += 1;
@@ -270,13 +271,13 @@ mod tests {
         Queue::new(ConcurrencyLimit::default())
     }
 
-    /// The API server answers writes in these milliseconds.
+    /// Records that the API server answered this many writes, each in this time.
     fn answers(limit: &ConcurrencyLimit, milliseconds: u64, times: usize) {
         let took = Duration::from_millis(milliseconds);
         (0..times).for_each(|_| limit.wrote(Verb::Patch, "workflowexecutions/status", took));
     }
 
-    /// An API server that has become so slow that a crowd has one place beside others.
+    /// Returns the limit of an API server so slow that a crowd has one place while others have work.
     fn slow() -> ConcurrencyLimit {
         let limit = ConcurrencyLimit::default();
         answers(&limit, 2, 100);
@@ -284,7 +285,7 @@ mod tests {
         limit
     }
 
-    /// Begins to work on all keys that are handed out, which are of "storm".
+    /// Begins work on every key that the queue hands out; all keys belong to "storm".
     fn begin(queue: &mut Queue<u32, &'static str>, under_way: &mut VecDeque<u32>) {
         while let Some(key) = queue.next().now_or_never() {
             queue.start(key, "storm");
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), Some("a"));
     }
 
-    /// A namespace that asks for many keys at once gets one of them a turn, so the single key of another comes second.
+    /// A namespace with many keys gets one key a turn, so the single key of another namespace comes second.
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_take_turns() {
         let mut queue = queue();
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), Some(33), "nobody else has asked for long");
     }
 
-    /// It never has less than one place, so that nobody stands still behind those who ask all the time.
+    /// A crowd always has at least one place, so a namespace never stands still while others have work all the time.
     #[tokio::test(start_paused = true)]
     async fn beside_others_a_crowd_has_as_many_places_as_the_api_server_keeps_up_with() {
         let limit = ConcurrencyLimit::default();
@@ -455,7 +456,7 @@ mod tests {
         }
     }
 
-    /// The works of a crowd are few and make many requests: all of them share its places.
+    /// A crowd may have few targets in progress that make many requests. All of these requests share its places.
     #[tokio::test(start_paused = true)]
     async fn the_requests_of_a_crowd_on_few_targets_have_the_places_of_one_namespace() {
         let mut queue = queue();
@@ -474,7 +475,7 @@ mod tests {
         assert_eq!(enter().len(), 32);
     }
 
-    /// A work hangs while none of its requests is answered, however long it takes.
+    /// Work hangs while none of its requests is answered, no matter how long the work takes.
     #[tokio::test(start_paused = true)]
     async fn work_that_hangs_fills_no_place_beside_others_and_no_more_than_all_that_one_may_have() {
         let mut queue = Queue::new(slow());
@@ -502,7 +503,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None, "all that hang are too many");
     }
 
-    /// Two keys of one hold back a crowd while they are worked on; two crowds do not hold back each other.
+    /// Two keys of one namespace hold back a crowd while they are in progress. Two crowds do not hold back each other.
     #[tokio::test(start_paused = true)]
     async fn who_asks_for_few_goes_before_who_asks_for_many() {
         let mut queue = queue();

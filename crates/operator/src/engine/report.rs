@@ -1,4 +1,4 @@
-//! The outcome of the work on a target: the results go into the view, and failed actions are tried again later.
+//! Processes the outcome of the work on a target: puts the results into the view, and retries failed actions later.
 
 use std::time::Duration;
 
@@ -12,36 +12,37 @@ use wfe_view::index::Key;
 use super::Engine;
 use crate::perform::{Learned, PerformError, Report, Shown};
 
-/// How fast a target is decided on again after an action failed.
+/// The delays before a target is decided on again after a failed action.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 
-/// For how long a write that was accepted and changed nothing is not repeated. The CRD lacks a field, which a person
-/// must repair; until then each repetition would change nothing, too.
+/// For how long a write is not repeated that the API server accepted without storing anything. The CRD lacks a field,
+/// and until a person repairs the CRD, each repetition would also store nothing.
 const IGNORED_FOR: Duration = Duration::from_mins(10);
 
-/// How often in a row the actions of a target failed.
+/// How often in a row the work on a target failed, and what waits because of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures {
     pub(super) count: u32,
-    /// The actions that are not tried again before a time, whatever the watches deliver. None if only a precondition
-    /// failed: then the next delivery of a watch is awaited.
+    /// The failed actions, and the time before which they are not retried, whatever the watches deliver. `None` if only
+    /// a precondition failed: then the next delivery of a watch is awaited.
     pub(super) held: Option<(Instant, Held)>,
-    /// The operator's own trouble behind the failures, if there is one.
+    /// The fault of the operator itself that caused the failures, if one did.
     pub(super) own: Option<OwnTrouble>,
 }
 
 /// The actions of a target that wait after a failure.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
-    /// All: it is unknown what failed.
+    /// All actions, because it is unknown which one failed.
     Everything,
-    /// The actions with these marks. The rest of a decision is carried out: an action that lacks a right delays no
-    /// other.
+    /// The actions with these marks. The other actions of a decision are carried out: a missing permission for one
+    /// action delays no other action.
     These(Vec<Mark>),
 }
 
 impl Engine {
-    /// Removes the actions from a decision that were accepted a while ago and changed nothing.
+    /// Removes the actions from a decision that the API server accepted within the last ten minutes without storing
+    /// anything.
     pub(super) fn leave_ignored(&mut self, key: &Key, decision: &mut Decision) {
         let Some(ignored) = self.ignored.get_mut(key) else { return };
         ignored.retain(|(_, until)| *until > Instant::now());
@@ -51,15 +52,15 @@ impl Engine {
         }
     }
 
-    /// Returns the actions of a target that are not tried again now, and for how long.
+    /// Returns the actions of a target that wait after a failure, and for how long.
     pub(super) fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
         let (until, held) = self.failures.get(key)?.held.as_ref()?;
         let wait = until.saturating_duration_since(Instant::now());
         (!wait.is_zero()).then_some((wait, held))
     }
 
-    /// Takes in the outcome of the work. Returns whether the next decision may differ: everything was done, and there
-    /// was a result. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
+    /// Processes the outcome of the work. Returns whether to decide again at once: all actions succeeded, and at least
+    /// one gave a result. Without a result, the same decision would be repeated at once, for ever.
     pub(super) fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
         let learned_something = !report.learned.is_empty();
         let until = Instant::now() + IGNORED_FOR;
@@ -153,12 +154,13 @@ impl Engine {
         false
     }
 
-    /// Returns the target as log lines show it.
+    /// Returns the target in the form of log lines.
     fn shown(&self, key: &Key) -> Shown<'_> {
         Shown(self.index.entry(key).and_then(|entry| entry.target.name.as_ref()))
     }
 
-    /// Marks a target after a while, or sooner if only a precondition failed and a watch delivers something.
+    /// Marks a target after the retry delay. If only a precondition failed, the next delivery of a watch marks it
+    /// sooner.
     pub(super) fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
         let before = self.held(key).map(|(_, held)| held.clone());
         let failures = self.failures.entry(key.clone()).or_default();
@@ -179,7 +181,7 @@ impl Engine {
     }
 }
 
-/// Returns the error that a person must know first: the operator's own trouble, or else any other.
+/// Returns the error that a person must see first: a fault of the operator itself, or else any other fault.
 fn first_to_know(errors: &[PerformError]) -> Option<&PerformError> {
     let mut calls = errors.iter().filter(|error| error.trouble().is_some());
     calls.clone().find(|error| error.own_trouble().is_some()).or_else(|| calls.next())

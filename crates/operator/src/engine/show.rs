@@ -1,4 +1,4 @@
-//! The engine's own metrics and health, and the log lines about pauses.
+//! Shows the engine's own metrics and health, and logs when pauses begin and end.
 
 use wfe_core::trouble::OwnCause;
 use wfe_view::index::Kind;
@@ -19,13 +19,13 @@ impl Engine {
             self.limits.show(&self.index.limit_counts());
         }
         self.hear_schedules();
-        // What a process knew when it led is out of date.
+        // On a follower, the failures of its last term are out of date.
         let own = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.own.as_ref());
         self.health.own_trouble(own().count(), own().next());
-        // The decisions count failed runs that cannot be examined.
+        // Failed runs that cannot be examined are counted elsewhere, from the decisions.
         for cause in OwnCause::ALL.into_iter().filter(|cause| *cause != OwnCause::CannotExamine) {
             let waiting = own().filter(|trouble| trouble.cause == cause).count();
-            // Every target waits for the CRD, and so will the first one.
+            // Every target waits for the CRD. Without targets, show one: the first target would wait, too.
             let unfit = if cause == OwnCause::CrdLacksFields && self.is_unfit() { self.index.len().max(1) } else { 0 };
             self.metrics.own_trouble(cause, waiting.max(unfit));
         }

@@ -1,4 +1,4 @@
-//! Takes in the deliveries of the watches, and knows whether the view can be trusted.
+//! Applies the deliveries of the watches to the view, and checks whether the view can be trusted.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cluster::crds::Fitness;
 use crate::events::NewEvent;
 
 impl Engine {
-    /// Takes in a delivery of a watch.
+    /// Applies a delivery of a watch to the view, and counts and logs it.
     pub(super) fn apply(&mut self, delivery: Delivery) {
         match &delivery {
             Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
@@ -51,18 +51,18 @@ impl Engine {
         self.index.apply(delivery, self.settings.clock.now());
     }
 
-    /// Checks, once the view is complete, whether this process may work on it.
+    /// Checks a view that has just become complete: refuses to work if a run exists in another execution namespace.
     pub(super) fn begin(&mut self) -> Result<(), EngineError> {
         tracing::info!(targets = self.index.len(), "caches synced");
         self.show();
         if let Some(execution) = self.index.elsewhere().next() {
             return Err(EngineError::OtherNamespace { execution: execution.clone() });
         }
-        self.tell_of_ends(); // the term may have begun before
+        self.tell_of_ends(); // the term may have begun before the view was complete
         Ok(())
     }
 
-    /// Announces the ends of the last minute that the last leader may not have announced.
+    /// Announces the ends of the last minute, because the last leader may have failed to announce them.
     pub(super) fn tell_of_ends(&mut self) {
         if self.leads && self.index.is_synced() {
             for (execution, end) in self.ends.take(self.settings.clock.now()) {
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Checks whether the watch of schedules works. If it does not, schedules make no executions, and nothing else is
+    /// Checks whether the watch of schedules works. If it fails, schedules create no executions, but nothing else is
     /// delayed.
     pub(super) fn hear_schedules(&mut self) {
         let silence = self.staleness.silence(Kind::Schedule);
@@ -82,18 +82,19 @@ impl Engine {
         self.enqueue_changed();
     }
 
-    /// Returns the watch that has been silent for so long that its view is not trusted any more, if one has.
+    /// Describes the watch that has been silent for too long, so that the view cannot be trusted; `None` if there is
+    /// none.
     pub(super) fn stale(&self) -> Option<String> {
         let (kind, silence) = self.staleness.longest_silence();
         (silence > self.settings.max_staleness).then(|| silent(kind, silence))
     }
 
-    /// Returns whether the CRD of executions lacks a field that decisions depend on: then nothing is decided at all.
+    /// Returns whether the CRD of executions lacks a field that decisions depend on. Then the operator decides nothing.
     pub(super) fn is_unfit(&self) -> bool {
         matches!(*self.settings.fitness.borrow(), Fitness::Unfit(_))
     }
 
-    /// Returns why the view cannot be trusted now, if so.
+    /// Returns why the view cannot be trusted now; `None` if it can.
     pub(super) fn blind(&self) -> Option<String> {
         if !self.index.is_synced() {
             let why = self.health.failing();

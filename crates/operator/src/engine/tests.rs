@@ -1,4 +1,4 @@
-//! Tests of the loop without an API server: every request fails.
+//! Tests of the engine's loop without an API server: every request fails.
 
 use kube::Config;
 use wfe_core::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
@@ -15,7 +15,7 @@ use crate::cluster::crds::Crds;
 use crate::events;
 use crate::perform::PerformError;
 
-/// Returns an engine that leads with this policy, and the sender of its deliveries.
+/// Returns an engine that leads with this policy, and the sender for its deliveries.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     let metrics = Metrics::new().unwrap();
     let (leadership, staleness) = (Leadership::without_election(), Staleness::default());
@@ -64,7 +64,7 @@ async fn deliver(sender: &mpsc::Sender<Delivery>, record: ExecutionRecord) {
     }
 }
 
-/// Counts the decisions within half a second.
+/// Returns the number of decisions within half a second.
 async fn decisions(policy: Policy, record: ExecutionRecord) -> u64 {
     let (engine, sender) = engine(policy);
     let metrics = engine.metrics.clone();

@@ -1,5 +1,5 @@
-//! Access to the metrics: a client sends a token that the API server knows, of a user with permission to get
-//! `/metrics`.
+//! Controls access to the metrics. A client must send a token that the API server accepts, and its user must have
+//! permission to get `/metrics`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,15 +18,15 @@ use wfe_view::call::CallError;
 use crate::cluster::client::Cluster;
 use crate::verb::Verb;
 
-/// How long an answer of the API server is used. A revoked token or permission remains valid for this long.
+/// How long an answer of the API server is reused. A revoked token or permission stays valid for up to this time.
 const BELIEVED_FOR: Duration = Duration::from_mins(1);
-/// The limit of remembered tokens. One or two Prometheus servers use as many.
+/// The limit of remembered tokens. One or two Prometheus servers use one token each.
 const KNOWN: usize = 32;
-/// No token of a cluster is longer.
+/// The limit of a token's length, in bytes: no token of a cluster is longer.
 const LONGEST_TOKEN: usize = 16 << 10;
-/// How many tokens are checked at once: clients with invented tokens must not flood the API server.
+/// How many tokens are checked at the same time. Clients with invented tokens must not flood the API server.
 const ASKED_AT_ONCE: usize = 2;
-/// The time-out of a check: less than that of a connection.
+/// The time-out of a check: less than the time-out of a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The API server's answer about a token.
@@ -55,7 +55,7 @@ impl Access {
         Self(Arc::new(Inner { cluster, known, asking }))
     }
 
-    /// Returns the response to a refused request; `None` if it is admitted.
+    /// Returns the response to a request that is refused; `None` if the request is admitted.
     pub(super) async fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let Some(token) = token(headers) else {
             return Some(unauthorized("send a token of the cluster: Authorization: Bearer TOKEN"));
@@ -81,7 +81,7 @@ impl Access {
             return Ok(verdict);
         }
         let Ok(_permit) = self.0.asking.acquire().await else { return Ok(Verdict::Unknown) };
-        // Another request may have checked it meanwhile.
+        // Another request may have checked this token meanwhile.
         if let Some(verdict) = self.known(token) {
             return Ok(verdict);
         }
@@ -128,11 +128,10 @@ impl Access {
     }
 }
 
-/// Remembers a verdict; older ones are dropped beyond the limit.
+/// Remembers a verdict. Beyond the limit, older verdicts are dropped.
 fn remember(known: &mut HashMap<Box<str>, (Instant, Verdict)>, token: &str, verdict: Verdict) {
     known.retain(|_, (since, _)| since.elapsed() < BELIEVED_FOR);
-    // Tokens without permission are dropped first, so that a flood of them does not force a new check of a valid
-    // reader.
+    // Tokens without permission are dropped first, so that a flood of them does not cause a new check of a valid token.
     while known.len() >= KNOWN {
         let oldest = known.iter().min_by_key(|(_, (since, verdict))| (*verdict == Verdict::May, *since));
         let Some(oldest) = oldest.map(|(token, _)| token.clone()) else { break };

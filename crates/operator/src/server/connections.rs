@@ -1,4 +1,4 @@
-//! Accepts connections from unauthenticated clients, and limits their time and number.
+//! Accepts connections from unauthenticated clients, and limits their duration and number.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,21 +17,21 @@ use tokio_rustls::TlsAcceptor;
 use super::tls::Certificates;
 
 /// The time-out of a request's head. Prometheus and the kubelet send it in one packet, and their shortest time-out is a
-/// second: five seconds leave time for a packet that is sent again.
+/// second. Five seconds leave time to send a lost packet again.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// The time-out of a connection from its first byte to its last. The answers come from memory, so only a client that
-/// does not read them takes long. Prometheus gives up after ten seconds by default, and may be set to thirty.
+/// The time-out of a connection from its first byte to its last. Answers come from memory, so only a client that does
+/// not read takes long. Prometheus gives up after ten seconds by default, and may be set to thirty.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(30);
 /// The limit of connections per port. One or two Prometheus servers, the kubelet and a few people need ten. A
-/// connection takes some ten kilobytes and a file descriptor, of which a process may have 1024.
+/// connection uses about ten kilobytes and a file descriptor. A process may have 1024 file descriptors.
 const CONNECTIONS: usize = 64;
-/// How long to wait when no connection can be accepted, for example because the process has no file descriptor left.
+/// How long to wait if no connection can be accepted, for example because the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Answers one request on each connection, until the process ends.
 ///
-/// Beyond the limit, the oldest connection is closed for the new one. If the new one had to wait, a few silent clients
-/// could make the probes of the kubelet time out, and so cause a restart.
+/// Beyond the limit, the oldest connection is closed to make room for the new one. If the new connection had to wait, a
+/// few silent clients could make the kubelet's probes time out, and so cause a restart.
 pub(super) async fn serve(listener: TcpListener, router: Router, certificates: Option<Certificates>) -> io::Result<()> {
     let mut open = Open::default();
     loop {
@@ -49,7 +49,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, certificates: O
     }
 }
 
-/// Answers one request, over TLS if the port uses it.
+/// Answers one request within the time-out, over TLS if the port uses it.
 async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
     let answer = async {
         match tls {
@@ -66,7 +66,7 @@ async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router
     }
 }
 
-/// Answers one request. As there is no second one, no connection is idle and every connection ends.
+/// Answers one request and closes the connection. No connection is idle, and every connection ends.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).keep_alive(false);
@@ -85,7 +85,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 /// The open connections.
 #[derive(Default)]
 struct Open {
-    /// Dropping the server ends all of them.
+    /// The tasks of the connections. Dropping the server ends all of them.
     tasks: JoinSet<()>,
     oldest_first: VecDeque<AbortHandle>,
 }
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The default of the kubelet's probes.
+    /// The default time-out of the kubelet's probes.
     const PROBE_WITHIN: Duration = Duration::from_secs(1);
     const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -139,7 +139,7 @@ mod tests {
         stream
     }
 
-    /// Reads to the end, which a reset connection has too.
+    /// Reads until the connection is closed or reset.
     async fn rest(mut stream: TcpStream) -> String {
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes).await;
@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_that_does_not_read_its_answer_is_left() {
-        // More than the buffers of both sockets hold.
+        // The answer is larger than the buffers of both sockets.
         let (address, _server) = start("0123456789abcdef").await;
         let stream = send(address, REQUEST).await;
         sleep(CONNECTION_WITHIN * 2).await;

@@ -1,4 +1,4 @@
-//! The certificate of a port. It is read regularly, because issuers replace certificates before they expire.
+//! The certificate of a port. Its files are read regularly, because issuers replace certificates before they expire.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, server};
 
 /// How long a certificate is used before its files are read again. A mounted Secret is updated with a minute's delay
-/// anyway, and no client can cause more reads.
+/// anyway, and clients cannot cause additional reads.
 const READ_EVERY: Duration = Duration::from_secs(30);
 
 /// The files of a certificate and its key, and what was last read from them.
@@ -27,13 +27,14 @@ impl Certificates {
     /// Reads the files.
     ///
     /// # Errors
-    /// If they cannot be read, or do not belong together.
+    /// If the files cannot be read, or do not belong together.
     pub fn read(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let config = load(&certificate, &key)?;
         Ok(Self { certificate, key, read: Mutex::new((Instant::now(), config)) })
     }
 
-    /// Returns the acceptor of the next connection. If the files cannot be used, the earlier certificate stays in use.
+    /// Returns the acceptor for the next connection. If the new files cannot be used, the earlier certificate stays in
+    /// use.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.0.elapsed() >= READ_EVERY {
@@ -59,7 +60,7 @@ fn load(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<Arc<ServerConfig
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .with_context(|| format!("{}, or {}", cannot_read(certificate), key.display()))?;
-    // Each connection has one request, so no session is resumed and none is kept.
+    // Each connection has one request, so sessions are neither resumed nor stored.
     config.session_storage = Arc::new(server::NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))

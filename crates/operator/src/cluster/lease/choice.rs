@@ -1,4 +1,4 @@
-//! What to do about the Lease: a pure function of the Lease as it was seen, and of the monotonic clock.
+//! Chooses what to do about the Lease: a pure function of the Lease as it was seen, and of the monotonic clock.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 use wfe_settings::timing::LONGEST;
 
-/// The content of a Lease. Its time is only compared with earlier ones for equality, never with a clock.
+/// The content of a Lease. Its time is compared only for equality with earlier ones, never with a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The holder; none after a release.
+    /// The holder; `None` after a release.
     pub(super) holder: Option<Box<str>>,
     pub(super) duration: Duration,
     pub(super) renewed: Option<Timestamp>,
@@ -18,7 +18,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads a Lease of any shape.
+    /// Reads a Lease, which may lack any field.
     pub(super) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -39,35 +39,35 @@ pub(super) struct Sighting {
 }
 
 impl Sighting {
-    /// Records a read; `now` is when its answer arrived.
+    /// Updates a sighting with the record of a read, whose answer arrived at `now`.
     pub(super) fn after(previous: Option<Self>, record: Record, now: Instant) -> Self {
         previous.filter(|previous| previous.record == record).unwrap_or(Self { record, since: now })
     }
 
-    /// Returns when the holder has certainly stopped, unless the record changes.
+    /// Returns when the term of the holder has certainly ended, unless the record changes.
     fn runs_out(&self) -> Instant {
         self.since + self.record.duration
     }
 }
 
-/// The next step.
+/// What to do next about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// No process leads: take the Lease.
     Take,
-    /// This process leads and renews.
+    /// This process leads, and must renew the Lease.
     Renew,
     /// Another process leads.
     Wait {
-        /// When its term ends if the record does not change.
+        /// When the other leader's term ends if the record does not change.
         until: Instant,
     },
-    /// This process leads no longer, for this reason.
+    /// This process no longer leads, for this reason.
     Lose(&'static str),
 }
 
-/// Returns the next step of a process, from the end of its term, if it leads, and the Lease as it was seen, if it
-/// exists.
+/// Returns the next step of the process `me`. `leads_until` is the end of its term, if it leads; `seen` is the Lease,
+/// if it exists.
 pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sighting>, now: Instant) -> Step {
     let holder = seen.and_then(|seen| seen.record.holder.as_deref());
     let holds = holder == Some(me);
@@ -75,7 +75,7 @@ pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sightin
         (Some(until), _) if now >= until => Step::Lose("it was not renewed in time"),
         (Some(_), _) if holds => Step::Renew,
         (Some(_), _) => Step::Lose("somebody else has taken or removed the lease"),
-        // The record is its own from an earlier term: no other process has led since.
+        // If this process is named from an earlier term, no other process has led since, so it need not wait.
         (None, Some(seen)) if holder.is_some() && !holds && now < seen.runs_out() => {
             Step::Wait { until: seen.runs_out() }
         }
@@ -106,7 +106,7 @@ mod tests {
         let wait = |seconds: u32| Step::Wait { until: at(seconds) };
         let lose_late = Step::Lose("it was not renewed in time");
         let lose_taken = Step::Lose("somebody else has taken or removed the lease");
-        // End of the term; the holder, if the Lease exists; since when it is seen so; now; the step.
+        // The end of the term; the holder, if the Lease exists; since when it is seen; now; the expected step.
         for (leads_until, holder, since, now, expected) in [
             // A candidate.
             (None, None, 0, 0, Step::Take),
@@ -138,7 +138,7 @@ mod tests {
         let first = Sighting::after(None, record(Some("other"), 10), start);
         let same = Sighting::after(Some(first), record(Some("other"), 10), start + SECOND * 3);
         assert_eq!(same.since, start);
-        // A clock that is set back is a change like any other.
+        // A holder's clock that was set back changes the record as any renewal does.
         let renewed = Sighting::after(Some(same), record(Some("other"), 9), start + SECOND * 4);
         assert_eq!(renewed.since, start + SECOND * 4);
         let taken = Sighting::after(Some(renewed), record(Some("third"), 9), start + SECOND * 5);
@@ -149,7 +149,7 @@ mod tests {
     fn a_leader_has_stopped_before_a_candidate_begins() {
         let start = Instant::now();
         let timing = Timing::new(SECOND * 8, SECOND * 5, SECOND * 2).unwrap();
-        // The candidate sees a renewal when it is written; the earliest possible time is that of the request.
+        // The candidate sees a renewal as early as possible: at the time of the request.
         let seen = Sighting { record: record(Some("leader"), 0), since: start };
         for half in 0..40 {
             let now = start + SECOND * half / 2;

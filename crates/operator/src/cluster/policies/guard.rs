@@ -31,7 +31,7 @@ pub(super) async fn look(cluster: Cluster) -> Result<Guard, CallError> {
                     }
                 }
                 Err(error) if error.code() == 404 => return Ok(Guard::Missing),
-                // A permission that the operator lacks is its own fault, and proves nothing about the policies.
+                // A missing permission of the operator proves nothing about the policies.
                 Err(error) => return Err(error),
             }
         }
@@ -44,8 +44,8 @@ fn protects(shipped: &Shipped, half: Half, object: DynamicObject) -> bool {
     !is_leaving && matches!(wrong_with(shipped, half, Ok(object)), Ok(None))
 }
 
-/// Checks twice in this interval, and publishes the result. If no check that began within the interval was answered,
-/// the result is unknown. Never returns.
+/// Checks twice per interval, and publishes the result. The result becomes unknown if no check that began within the
+/// interval was answered. Never returns.
 pub(super) async fn follow<Look: Future<Output = Result<Guard, CallError>>>(
     within: Duration,
     told: watch::Sender<Guard>,
@@ -122,8 +122,8 @@ mod tests {
         assert!(!is(changed));
     }
 
-    /// Runs checks that each take a time and find something, or get no answer; the last one repeats. Returns the result
-    /// after each of these seconds.
+    /// Runs checks that each take a time and give a result, or no answer; the last check repeats. Returns the published
+    /// result after each of these seconds.
     async fn known_after(seconds: &[u64], looks: &'static [(u64, Option<Guard>)]) -> Vec<Guard> {
         let (told, known) = watch::channel(Guard::Unknown);
         let nth = Cell::new(0);
@@ -152,13 +152,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_found_is_known_for_as_long_as_a_look_may_be_old() {
         use Guard::{InForce, Missing, Unknown};
-        // At 0 s, 30 s and so on.
+        // Checks begin at 0 s, 30 s and so on.
         let answers =
             known_after(&[0, 29, 31, 61], &[(0, Some(InForce)), (0, Some(Missing)), (0, Some(InForce))]).await;
         assert_eq!(answers, [InForce, InForce, Missing, InForce]);
         let silent = known_after(&[0, 31, 59, 60, 200], &[(0, Some(InForce)), (0, None)]).await;
         assert_eq!(silent, [InForce, InForce, InForce, Unknown, Unknown]);
-        // A check that hangs is overtaken by the interval, and its answer may come too late.
+        // A check may take longer than the interval; its answer may come too late.
         let slow =
             known_after(&[31, 61, 100, 121], &[(0, Some(InForce)), (65, Some(InForce)), (0, Some(Missing))]).await;
         assert_eq!(slow, [InForce, Unknown, Missing, Missing]);

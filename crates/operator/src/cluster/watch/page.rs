@@ -1,5 +1,5 @@
-//! Splits the answer to a list into objects while its bytes arrive: a page is never whole in memory, and an unreadable
-//! object harms no other.
+//! Splits the answer to a list into objects while its bytes arrive. A page is never whole in memory, and an unreadable
+//! object does not affect the others.
 
 use std::collections::VecDeque;
 
@@ -8,27 +8,27 @@ use serde::Deserialize;
 
 /// The limit of one object, in bytes: ten times what etcd stores by default.
 const MAX_OBJECT: usize = 16 << 20;
-/// The limit of the rest of an answer, in bytes: it holds a token and a version.
+/// The limit of everything outside the objects, in bytes: a token and a version.
 const MAX_FRAME: usize = 1 << 20;
 
 /// Why an answer cannot be split.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
-    /// An object has more bytes than any can have.
+    /// An object has more bytes than the limit.
     #[error("an object of the list has more than {MAX_OBJECT} bytes")]
     ObjectTooLarge,
-    /// There is more beside the objects than any list has.
+    /// The part outside the objects has more bytes than the limit.
     #[error("the list has more than {MAX_FRAME} bytes beside its objects")]
     FrameTooLarge,
-    /// The bytes ended in the middle.
+    /// The bytes ended before the list was complete.
     #[error("the list ended in the middle")]
     Truncated,
-    /// What is there beside the objects is no list.
+    /// The part outside the objects is not that of a list.
     #[error("the answer is no list: {0}")]
     NoList(#[source] serde_json::Error),
 }
 
-/// Splits one page.
+/// The parser of one page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     depth: u32,
@@ -36,7 +36,7 @@ pub(super) struct Page {
     is_escaped: bool,
     /// Whether the parser is inside `items`.
     is_in_items: bool,
-    /// The last string directly in the outermost object: before a `[`, it is the name of the list.
+    /// The last string directly in the outermost object. Before a `[`, it is the field name of the list.
     name: Vec<u8>,
     /// The object that is being read.
     object: Vec<u8>,
@@ -44,7 +44,7 @@ pub(super) struct Page {
     frame: Vec<u8>,
 }
 
-/// The fields of a list beside its objects.
+/// The fields of a list outside its objects.
 #[derive(Debug, Default, Deserialize)]
 struct Frame {
     #[serde(default)]
@@ -52,15 +52,15 @@ struct Frame {
 }
 
 impl Page {
-    /// Reads the next bytes, and appends the objects that they complete.
+    /// Reads the next bytes, and appends each object that is now complete.
     ///
     /// # Errors
-    /// Why nothing more can be read.
+    /// Why the answer cannot be read further.
     pub(super) fn push(&mut self, bytes: &[u8], objects: &mut VecDeque<Vec<u8>>) -> Result<(), PageError> {
         let mut rest = bytes;
         while let [byte, after @ ..] = rest {
             if self.is_in_string && !self.is_escaped {
-                // Most bytes are plain text: all up to the next significant byte are copied at once.
+                // Most bytes are plain text: copy everything up to the next significant byte at once.
                 let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count();
                 if plain > 0 {
                     let (text, after) = rest.split_at(plain);
@@ -75,7 +75,7 @@ impl Page {
         Ok(())
     }
 
-    /// Returns the fields of the list beside its objects.
+    /// Returns the fields of the list outside its objects.
     ///
     /// # Errors
     /// If the bytes ended too early, or were no list.
@@ -123,13 +123,13 @@ impl Page {
                 }
                 Ok(())
             }
-            // The separators between objects belong to none.
+            // Separators between objects are dropped.
             _ if self.is_in_items && self.depth == 2 => Ok(()),
             _ => self.keep_structure(byte),
         }
     }
 
-    /// Keeps the text of a string.
+    /// Appends text of a string to the object or to the frame.
     fn keep(&mut self, text: &[u8]) -> Result<(), PageError> {
         if self.depth == 1 && !self.is_in_items {
             self.name.extend_from_slice(text);

@@ -1,9 +1,9 @@
-//! The stream of one resource: its list, and then its changes, without end.
+//! The endless stream of one resource: its list, and then its changes.
 //!
-//! It behaves like kube's watcher, with three differences. A list is read object by object, so that 500 large objects
-//! need the memory of one. A change that cannot be read is a gap: the stream starts again with a list, as after an
-//! expired version, where kube's watcher would go on without the change. A watch that ends as soon as it has begun
-//! counts as failed, where kube's watcher would ask again at once.
+//! It behaves like kube's watcher, with three differences. It reads a list object by object, so that 500 large objects
+//! need the memory of one. It starts again with a list after an unreadable change, as after an expired version; kube's
+//! watcher would skip the change. It counts a watch that ends as soon as it has begun as failed; kube's watcher would
+//! ask again at once.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -26,26 +26,27 @@ use wfe_view::source::PAGE;
 use super::page::Page;
 use crate::cluster::crds::{Crds, UnfitCrd};
 
-/// The duration of one watch request, in seconds: below the three minutes after which a view counts as stale (section
-/// 5.10).
+/// The duration of one watch request, in seconds. It is less than the three minutes after which a view counts as stale
+/// (section 5.10).
 const WATCH_SECONDS: u32 = 120;
-/// How long a connection may be silent before it counts as dead: slightly longer than the watch request.
+/// How long the connection of a watch may be silent before it counts as dead: slightly longer than the watch request.
 const SILENT_WATCH: Duration = Duration::from_secs(125);
-/// The shortest duration of a working watch. The API server ends a watch after the requested time, or when it restarts.
-/// A proxy before the API server may end each watch at once, and would be asked hundreds of times a second.
+/// A watch that ends earlier than this counts as failed. The API server ends a watch after the requested time, or when
+/// it restarts. A proxy before the API server may end each watch at once, and would be asked hundreds of times a
+/// second.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// How long a list may be silent before it counts as dead.
+/// How long the connection of a list may be silent before it counts as dead.
 const SILENT_LIST: Duration = Duration::from_mins(1);
 
-/// What a stream delivers.
+/// The objects that a stream delivers, and how it reads them.
 pub(crate) struct Source<K> {
     /// The resource of its objects.
     pub(crate) api: Api<K>,
-    /// The field selector of its objects; all objects without one.
+    /// The field selector of the objects; `None` for all objects.
     pub(crate) fields: Option<String>,
-    /// Reads an object of a list.
+    /// Reads one object of a list.
     pub(crate) read: fn(&[u8]) -> serde_json::Result<K>,
-    /// Knows whether the CRD of its kind has the fields that are read; none for a kind without a CRD.
+    /// Checks whether the CRD of the kind has the fields that are read; `None` for a kind without a CRD.
     pub(crate) crds: Option<(Crds, Kind)>,
 }
 
@@ -53,13 +54,13 @@ pub(crate) struct Source<K> {
 enum State<K> {
     /// A list is due.
     Begin,
-    /// The CRD must be read first.
+    /// The CRD must be read before the watch begins.
     Admit,
     /// A page must be requested.
     Ask { token: Option<String> },
     /// A page is being read.
     Read { body: Body, page: Page, objects: VecDeque<Vec<u8>> },
-    /// The list is complete, or a watch has ended: a watch must begin after this version.
+    /// The list is complete, or a watch has ended. The next watch must begin after this version.
     Watch { version: String },
     /// A watch that began at `begun` delivers changes.
     Follow { version: String, changes: Changes<K>, begun: Instant },
@@ -69,14 +70,16 @@ type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// Lists objects and follows their changes. After an error it resumes where it was if possible, otherwise with a list.
+/// Lists objects and follows their changes. After an error the stream resumes at the last version if possible,
+/// otherwise with a list.
 ///
-/// The CRD is read before each list and each watch: an object that was served under another CRD lacks fields.
+/// The CRD is read before each list and each watch, because an object that was served under another CRD may lack
+/// fields.
 pub(crate) fn events<K>(source: Source<K>) -> impl Stream<Item = Result<Event<K>, Error>> + Send
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    // How often the CRD had been unfit when the last list began.
+    // How often the CRD had been unfit when the last list began; see `Crds::admit`.
     let times_unfit = 0;
     futures::stream::unfold((source, times_unfit, State::Begin), |(source, mut times_unfit, mut state)| async move {
         loop {
@@ -113,7 +116,7 @@ where
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
         State::Watch { version } => match admit(source).await {
-            // The objects of the last watch may lack fields.
+            // The CRD was unfit meanwhile, so objects of the last watch may lack fields.
             Ok(times) if times != *times_unfit => (None, State::Begin),
             Err(error) if is_unfit(&error) => (Some(Err(Error::WatchStartFailed(error))), State::Begin),
             Err(error) => (Some(Err(Error::WatchStartFailed(error))), State::Watch { version }),
@@ -142,7 +145,7 @@ where
     match source.api.watch(&watch_params(source), &version).await {
         Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
         Err(error) => {
-            // An answer or an event can report that the version is too old.
+            // Both an answer and an event can report that the version is too old.
             let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
             let next = if is_expired { State::Begin } else { State::Watch { version } };
             (Some(Err(Error::WatchStartFailed(error))), next)
@@ -159,7 +162,7 @@ async fn ask<K: Resource + Clone>(source: &Source<K>, token: Option<String>) -> 
     Ok(Box::pin(body))
 }
 
-/// Reads until an object or the page is complete.
+/// Reads bytes until an object or the page is complete.
 async fn read<K>(
     source: &Source<K>,
     mut body: Body,
@@ -204,11 +207,11 @@ fn watch_params<K>(source: &Source<K>) -> WatchParams {
 async fn follow<K: Resource>(version: String, mut changes: Changes<K>, begun: Instant) -> Step<K> {
     let change = match timeout(SILENT_WATCH, changes.next()).await {
         Ok(Some(change)) => change,
-        // The caller waits after a failure, and longer after several in a row.
+        // The caller waits after each failure, and longer after several in a row.
         Ok(None) if begun.elapsed() < SHORTEST_WATCH => {
             return (Some(Err(Error::WatchFailed(ended_at_once()))), State::Watch { version });
         }
-        // A dead connection counts as an ended watch.
+        // A dead connection counts as a watch that ended.
         Ok(None) | Err(_) => return (None, State::Watch { version }),
     };
     match change {
@@ -221,7 +224,7 @@ async fn follow<K: Resource>(version: String, mut changes: Changes<K>, begun: In
             let next = if status.code == 410 { State::Begin } else { State::Follow { version, changes, begun } };
             (Some(Err(Error::WatchError(status))), next)
         }
-        // The change is unknown: kube reads any unreadable JSON as a status.
+        // The content of the change is unknown: kube reports any unreadable JSON as a status.
         Err(error @ (kube::Error::SerdeError(_) | kube::Error::Api(_))) => {
             (Some(Err(Error::WatchFailed(error))), State::Begin)
         }

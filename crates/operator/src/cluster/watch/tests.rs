@@ -24,7 +24,7 @@ fn answer(path: &str) -> Bytes {
 }
 
 /// Counts the watches that are requested within two minutes. Each watch is accepted, delivers `brings`, and ends
-/// regularly after `lasts`.
+/// without an error after `lasts`.
 async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'static str) -> usize {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
