@@ -1,13 +1,12 @@
 //! Kubernetes events (events.k8s.io/v1), each at most once.
 //!
-//! An event has a deterministic name, made of the execution's uid and the transition. It is created after the status
-//! write that it announces, or when the watch shows a write whose answer was lost (`unconfirmed`); "already exists"
-//! means done. A crash between the two loses the event, except for an end, which the next leader announces (`ends`).
-//! The conditions have the truth.
-//! An event about a schedule is named by its uid and by what distinguishes its transitions: a slot, a generation, a
-//! version.
-//! An event about a circuit is named by the uid of the `ConfigMap`, its fingerprint and the time of its opening.
-//! An event about the `ConfigMap` is named by its uid and version, so that several replicas announce a version once.
+//! An event has a deterministic name, made of the execution's uid and the transition. The event is created after the
+//! status write that it announces, or when the watch shows a write whose answer was lost (`unconfirmed`). If the event
+//! already exists, nothing is left to do. A crash between the write and the event loses the event, except for an end,
+//! which the next leader announces (`ends`). The conditions remain the source of truth. An event about a schedule is
+//! named by its uid and by a slot, a generation or a version, which distinguishes its transitions. An event about a
+//! circuit is named by the uid of the `ConfigMap`, the circuit's fingerprint and the time of its opening. An event
+//! about the `ConfigMap` is named by its uid and version, so that several replicas announce a version once.
 
 mod attempts;
 mod circuits;
@@ -37,33 +36,34 @@ use wfe_view::printable::line;
 pub use attempts::FailedAttempt;
 pub use writer::{EventWriter, Events, channel};
 
-/// The API server refuses notes of more bytes.
+/// The limit of a note in bytes: the API server refuses longer ones.
 const MAX_NOTE: usize = 1024;
-/// How much of the object's name is part of an event's name: 170 + a uid of 36 + a version of 20 + the longest
-/// transition stay below 253.
+/// How much of the object's name becomes part of an event's name. 170 characters, a uid of 36, a version of 20 and the
+/// longest transition together stay below 253.
 const MAX_NAME: usize = 170;
 
-/// The object of an event.
+/// The object that an event is about.
 #[derive(Clone, Debug)]
 enum About {
     Execution(ExecutionId),
-    /// A schedule, with the text that distinguishes transitions with the same reason.
+    /// A schedule, with a text that distinguishes transitions with the same reason.
     Schedule(ScheduleId, String),
     ConfigMap(ConfigVersion),
-    /// A circuit, on the `ConfigMap` with its settings, with the text that distinguishes its openings.
+    /// A circuit, with a text that distinguishes its openings. The event is about the `ConfigMap` with the circuit's
+    /// settings.
     Circuit(ConfigObject, String),
 }
 
 /// One version of the operator's `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigVersion {
-    /// Its namespace.
+    /// The namespace of the `ConfigMap`.
     pub namespace: String,
-    /// Its name.
+    /// The name of the `ConfigMap`.
     pub name: String,
-    /// Its uid.
+    /// The uid of the `ConfigMap`.
     pub uid: String,
-    /// Its resourceVersion.
+    /// The resourceVersion of the `ConfigMap`.
     pub version: String,
 }
 
@@ -79,7 +79,7 @@ impl From<&ConfigVersion> for About {
     }
 }
 
-/// An event to be written, about an execution, a schedule or the configuration.
+/// An event that is not written yet, about an execution, a schedule, a circuit or the configuration.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     about: About,
@@ -88,16 +88,17 @@ pub struct NewEvent {
     action: &'static str,
     warning: bool,
     note: String,
-    /// The attempt, as part of the name.
+    /// The number of the attempt, as part of the event's name.
     attempt: Option<u32>,
-    /// The position among the events of one write, if there are several.
+    /// The position among the events of one write.
     place: u8,
-    /// An end that another process may have announced. It is counted if the event did not exist.
+    /// An end that another process may have announced. It is counted only if the event did not exist yet.
     end: Option<Box<EndShown>>,
 }
 
 impl NewEvent {
-    /// It got its turn, or its next attempt begins: which of how many, if it has a retry policy.
+    /// The execution got its turn, or its next attempt begins. `attempt` is the number of the attempt and the limit,
+    /// with a retry policy.
     #[must_use]
     pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId, attempt: Option<(u32, u32)>) -> Self {
         let of = attempt.map(|(number, of)| format!(", attempt {number} of {of}")).unwrap_or_default();
@@ -106,14 +107,14 @@ impl NewEvent {
         Self { run: Some(run.clone()), attempt, ..Self::normal(execution, "PipelineRunCreated", "Run", note) }
     }
 
-    /// It ended well.
+    /// The execution completed.
     #[must_use]
     pub fn completed(execution: &ExecutionId, success: &Success) -> Self {
         let note = format!("the workflow completed after {}", duration::format(success.ran_for));
         Self::normal(execution, "WorkflowCompleted", "Finish", note)
     }
 
-    /// It failed.
+    /// The execution failed.
     #[must_use]
     pub fn failed(execution: &ExecutionId, failure: &Failure) -> Self {
         let note = format!("{}: {}", failure.shown_reason(), failure.message);
@@ -121,7 +122,7 @@ impl NewEvent {
         Self { warning: true, place, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
     }
 
-    /// It ended, as its status shows, in a write that another process may not have announced.
+    /// The execution ended, as its status shows; the process that wrote the end may not have announced it.
     #[must_use]
     pub fn end_shown(execution: &ExecutionId, end: EndShown) -> Self {
         let told = match end.phase {
@@ -143,37 +144,37 @@ impl NewEvent {
         Self { end: Some(Box::new(end)), ..told }
     }
 
-    /// Its target has drained and is free, after the execution ended. An end that frees the target at once has no such
-    /// event.
+    /// The target has drained and is free, some time after the execution ended. If the end itself frees the target,
+    /// there is no such event.
     #[must_use]
     pub fn lock_released(execution: &ExecutionId, target: Option<&TargetName>) -> Self {
         let note = format!("{} is free", target.map_or("the target", TargetName::as_str));
         Self::normal(execution, "LockReleased", "Release", note)
     }
 
-    /// Its failure blocks its target until a person clears it.
+    /// The failure of the execution blocks its target until a person clears it.
     #[must_use]
     pub fn target_blocked(execution: &ExecutionId, target: &TargetName, reason: BlockReason) -> Self {
         let note = format!("{}: {}", reason.as_str(), Blocked::Yes(reason).message(target.as_str()));
         Self { warning: true, place: 5, ..Self::normal(execution, "TargetBlocked", "Block", note) }
     }
 
-    /// A person has lifted the block that it had left on its target.
+    /// A person has lifted the block that the execution had left on its target.
     #[must_use]
     pub fn block_cleared(execution: &ExecutionId, clearance: &Clearance) -> Self {
         let note = format!("{} has cleared the target: {}", clearance.author(), clearance.reason);
         Self::normal(execution, "BlockCleared", "Clear", note)
     }
 
-    /// It did not run.
+    /// The execution was skipped.
     #[must_use]
     pub fn skipped(execution: &ExecutionId, skip: &Skip, message: &str) -> Self {
-        // A person must act before anything runs on the target again.
+        // A person must act before the target accepts another run.
         let warning = matches!(skip, Skip::ExhaustedRetries { .. });
         Self { warning, ..Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason())) }
     }
 
-    /// Its clearance or cancellation does not count now, because no policy guards it.
+    /// The clearance or cancellation of the execution has no effect now, because no policy guards it.
     #[must_use]
     pub fn unguarded(execution: &ExecutionId, kind: Directive) -> Self {
         let note = kind.message(false).to_owned();
@@ -184,7 +185,7 @@ impl NewEvent {
         Self { warning: true, ..told }
     }
 
-    /// Its target does not drain.
+    /// The target of the execution does not drain.
     #[must_use]
     pub fn drain_slow(holder: &ExecutionId, residue: &ResidueId, since: Time) -> Self {
         let (kind, name) = (residue.kind.as_str(), &residue.name);
@@ -195,7 +196,8 @@ impl NewEvent {
         Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
     }
 
-    /// Tekton does not answer the request to stop its run, in this attempt if it is a later one.
+    /// Tekton does not react to the request to stop the run of the execution. `attempt` is set from the second attempt
+    /// on.
     #[must_use]
     pub fn cancel_unanswered(execution: &ExecutionId, unanswered: &Unanswered, attempt: Option<u32>) -> Self {
         let run = Some(unanswered.run.clone());
@@ -203,7 +205,7 @@ impl NewEvent {
         Self { run, warning: true, attempt, ..Self::normal(execution, "CancelUnanswered", "Cancel", note) }
     }
 
-    /// Steps of it have run a second time, in this attempt if it is a later one.
+    /// Steps of the execution have run a second time. `attempt` is set from the second attempt on.
     #[must_use]
     pub fn steps_replayed(execution: &ExecutionId, run: &RunId, task_run: &str, attempt: Option<u32>) -> Self {
         let note = format!(
@@ -213,10 +215,10 @@ impl NewEvent {
         Self { run, warning: true, attempt, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
-    /// The pipeline of its run did not declare parameters of these names.
+    /// The pipeline of the run did not declare parameters of these names.
     #[must_use]
     pub fn parameters_undeclared(execution: &ExecutionId, run: Option<&RunId>, names: &str) -> Self {
-        // The names last, because there may be more of them than a note holds.
+        // The names come last, because a note may not have room for all of them.
         let note = format!(
             "no task got the value of a parameter that the pipeline does not declare: declare it in the pipeline, or leave \
              it out of spec.parameters. The pipeline does not declare: {names}"
@@ -225,7 +227,7 @@ impl NewEvent {
         Self { run, warning: true, place: 4, ..Self::normal(execution, "ParametersUndeclared", "Finish", note) }
     }
 
-    /// The clock of its run differs from ours.
+    /// The clock that timed the run differs from the operator's clock.
     #[must_use]
     pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {
         let at = |time: Time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -336,7 +338,7 @@ impl NewEvent {
                 namespace: regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            // The times order the events of one write, however fast they are written.
+            // The times show the order of the events of one write, however fast they are written.
             event_time: Some(MicroTime(at + SignedDuration::from_micros(self.place.into()))),
             reporting_controller: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::labels::MANAGED_BY)),
             reporting_instance: Some(instance.to_owned()),

@@ -1,6 +1,6 @@
-//! The only writer: carries out what a decision asks for, each write with its precondition.
+//! Carries out decisions, and is the only writer to the API server. Each write carries its precondition.
 //!
-//! It never decides. If a precondition fails, the target is decided on again.
+//! This module never decides. If a precondition fails, the engine decides on the target again.
 
 mod announcement;
 mod attempts;
@@ -52,51 +52,51 @@ use crate::metrics::Metrics;
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
-/// How many writes of one decision are under way at once: the skips of a storm are written in parallel, and one target
-/// leaves the API server room for the others.
+/// How many writes of one decision may be in flight. The skips of a storm are written in parallel, and one target still
+/// leaves the API server room for others.
 const PARALLEL_WRITES: usize = 16;
 
-/// How many conditions are evaluated at once: each evaluation takes at most 35 MiB.
+/// How many conditions are evaluated in parallel: each evaluation takes up to 35 MiB of memory.
 const PARALLEL_CONDITIONS: usize = 2;
 
 /// The outcome of carrying out a decision.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The results that the watches do not deliver, or not yet.
+    /// The results that the watches never deliver, or have not delivered yet.
     pub learned: Vec<Learned>,
-    /// The failed actions; the target is decided on again after a while.
+    /// The errors of failed actions. The target is decided on again after a delay.
     pub errors: Vec<PerformError>,
-    /// The failed actions of schedules: no execution waits for them.
+    /// The errors of failed actions for schedules. They delay no execution.
     pub of_schedules: Vec<PerformError>,
     /// The actions whose requests failed.
     pub failed: Vec<Mark>,
-    /// The actions whose writes were accepted and changed nothing.
+    /// The actions whose writes the API server accepted without storing anything.
     pub ignored: Vec<Mark>,
 }
 
 /// A result of a write or a live read.
 #[derive(Debug)]
 pub enum Learned {
-    /// A write of ours, which the watch must deliver before the next decision.
+    /// The operator wrote an object; the watch must deliver the write before the next decision.
     Expect(Expected),
-    /// A create that was refused for good.
+    /// The API server finally refused to create a run.
     Refused {
-        /// The execution.
+        /// The execution whose run was refused.
         execution: Uid,
         /// The attempt, if the execution is Running.
         attempt: Option<u32>,
-        /// Why.
+        /// Why the run was refused.
         refusal: Refusal,
     },
-    /// A run was deleted because it could not be released in time.
+    /// This run was deleted because it could not be released in time.
     Unreleased(Uid),
-    /// An object that is no run of the chain has this number.
+    /// An object that is not one of our runs has the name with this number.
     NumberTaken(RunNumber),
-    /// An owner that is gone.
+    /// This owner of a run no longer exists.
     OwnerGone(ExecutionId),
-    /// The findings about a run, and whether nothing unfinished was left of it.
+    /// The findings about a run, and whether nothing unfinished was left of the run.
     Looked(Uid, Box<Findings>, bool),
-    /// The answers of a retry policy's conditions about an attempt of this execution.
+    /// The answers of a retry policy's conditions about an attempt of an execution.
     Answered {
         /// The execution with the policy.
         execution: Uid,
@@ -105,75 +105,75 @@ pub enum Learned {
         /// The answers.
         answers: Box<Answers>,
     },
-    /// The result of reading an execution live that no watch delivers.
+    /// An execution that no watch delivers was read live, with this result.
     OwnerRead(Uid, Box<Elsewhere>),
-    /// A write to this execution or schedule was answered, and announced.
+    /// A write to this execution or schedule succeeded and was announced.
     Told(Uid),
-    /// The result of reading an object live whose write is awaited.
+    /// An object whose write is awaited was read live, with this result.
     Read(Expected, Live),
-    /// A child of this schedule that the API server has refused for good.
+    /// The API server finally refused to create a child of this schedule.
     ChildRefused(Uid, RefusedChild),
     /// The evidence for a triage of this schedule.
     Gathered(Uid, Box<Gathered>),
-    /// The answer of the analyst of this schedule.
+    /// The verdict of the analyst of this schedule, or why there is none.
     Heard(Uid, Box<Heard>),
-    /// It was announced that steps of a run have run again.
+    /// An event announced that steps of this run ran a second time.
     ReplayAnnounced(Uid),
-    /// It was announced that Tekton does not answer the request to stop this run.
+    /// An event announced that Tekton does not react to the request to stop this run.
     CancelAnnounced(Uid),
-    /// It was announced that the target does not drain.
+    /// An event announced that the target does not drain.
     DrainWarned,
-    /// A status was accepted, and nothing new of it was stored.
+    /// A status was accepted, and the API server stored nothing new of it.
     NothingStored,
 }
 
 /// Why an action was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum PerformError {
-    /// The precondition of a write no longer holds: somebody else was faster, and the watch will deliver the change.
+    /// The precondition of a write no longer holds. The watch will deliver the change of the object.
     #[error("{what} has changed since the decision")]
     Changed {
-        /// The object.
+        /// The changed object.
         what: String,
     },
     /// A live read does not confirm the fact that a write depends on.
     #[error("{what}, so the view is behind")]
     Refuted {
-        /// What the read found.
+        /// What the live read found.
         what: String,
     },
-    /// A status was accepted, and a decisive part of it was not stored.
+    /// The API server accepted a status, but did not store a decisive part of it.
     #[error(
         "the API server accepted the status of {what} and did not store {fields}; apply the CRD of this version: \
          wfe-operator crd | kubectl apply -f -"
     )]
     Dropped {
-        /// The object.
+        /// The object with the status.
         what: String,
-        /// The fields.
+        /// The fields that were not stored.
         fields: String,
     },
-    /// The request failed.
+    /// A request failed.
     #[error("cannot {what}: {source}")]
     Call {
-        /// What was tried.
+        /// What the request was for.
         what: String,
-        /// How it failed.
+        /// How the request failed.
         #[source]
         source: CallError,
-        /// The announcement of the write, which may have happened.
+        /// The announcement of a write that may have succeeded.
         unconfirmed: Option<Box<Announcement>>,
     },
 }
 
 impl PerformError {
-    /// Returns the operator's own trouble, if that prevents carrying out the decision.
+    /// Returns the fault of the operator itself that prevents the action, if there is one.
     #[must_use]
     pub fn own_trouble(&self) -> Option<OwnTrouble> {
         self.trouble()?.own()
     }
 
-    /// Returns what prevents carrying out the decision, if a request failed.
+    /// Returns what prevents the action, if a request failed.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
         let kind = match self {
@@ -188,7 +188,7 @@ impl PerformError {
         Some(Trouble { kind, words: self.to_string().into() })
     }
 
-    /// Adds the announcement of the write, if it may have happened.
+    /// Adds the announcement of the write, if the write may have succeeded.
     fn with_unconfirmed(self, announcement: Announcement) -> Self {
         match self {
             Self::Call { what, source, .. } if source.is_in_doubt() => {
@@ -198,7 +198,7 @@ impl PerformError {
         }
     }
 
-    /// Takes the announcement out of a write that may have happened.
+    /// Removes and returns the announcement of a write that may have succeeded.
     pub fn take_unconfirmed(&mut self) -> Option<Announcement> {
         match self {
             Self::Call { unconfirmed, .. } => unconfirmed.take().map(|announcement| *announcement),
@@ -206,7 +206,7 @@ impl PerformError {
         }
     }
 
-    /// Returns the closed label for metrics, one of [`CAUSES`](crate::metrics::CAUSES).
+    /// Returns the label for metrics, one of [`CAUSES`](crate::metrics::CAUSES).
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
@@ -230,7 +230,7 @@ impl PerformError {
     }
 }
 
-/// The results of one write, and why it failed, if it did.
+/// The results of one write, and why the write failed, if it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ pub struct Performer {
     crds: Crds,
     metrics: Metrics,
     events: Events,
-    /// Limits how many conditions are evaluated at once.
+    /// Limits how many conditions are evaluated in parallel.
     asking: Arc<Semaphore>,
     skips_logged: SkipLines,
 }
@@ -268,24 +268,24 @@ impl Performer {
         }
     }
 
-    /// Returns how slow the API server's answers are.
+    /// Returns the measured latency of the API server.
     #[must_use]
     pub fn concurrency_limit(&self) -> ConcurrencyLimit {
         self.cluster.concurrency_limit()
     }
 
-    /// Returns the same performer, whose requests use the places of this lane.
+    /// Returns the same performer with this lane for its requests.
     #[must_use]
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { cluster: self.cluster.in_lane(lane), ..self }
     }
 
-    /// Announces something that follows from no write.
+    /// Creates an event that does not follow from a write.
     pub fn announce(&self, announcement: NewEvent) {
         self.events.announce(announcement);
     }
 
-    /// Carries out one decision. Its actions are independent, and so are their failures.
+    /// Carries out one decision. Its actions are independent: the failure of one does not stop the others.
     pub async fn perform(self, work: Work) -> (Key, Report) {
         let Work { key, common, tasks } = work;
         let common = Arc::new(common);
@@ -339,7 +339,7 @@ impl Performer {
     }
 }
 
-/// Displays a target in logs, also one that cannot be read.
+/// Shows a target in log lines, even if its name cannot be read.
 pub(crate) struct Shown<'a>(pub(crate) Option<&'a TargetName>);
 
 impl std::fmt::Display for Shown<'_> {
@@ -359,7 +359,7 @@ fn call(what: String, source: CallError) -> PerformError {
     PerformError::Call { what, source, unconfirmed: None }
 }
 
-/// 404 and 409 mean that the object differs from what the decision saw; anything else is a failed request.
+/// Classifies an error: 404 and 409 mean that the object differs from what the decision saw.
 fn changed_or_call(error: CallError, what: String, verb: &str) -> PerformError {
     match error.code() {
         404 | 409 => PerformError::Changed { what },
@@ -373,7 +373,7 @@ fn if_unchanged(uid: &Uid, version: &Version) -> DeleteParams {
     DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::background() }
 }
 
-/// Returns what to await after a deletion: the object goes, or a finalizer holds it for a while.
+/// Returns what to await after a deletion: the object disappears, or a finalizer keeps it for a while.
 fn deleted(object: Written, leaving: Option<&DynamicObject>) -> Vec<Learned> {
     match leaving {
         Some(leaving) => expect_object(object.kind, leaving),

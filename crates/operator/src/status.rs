@@ -38,39 +38,39 @@ pub use end::{redact, skipped};
 pub use schedule::schedule;
 pub(crate) use short::renewed;
 
-/// The execution whose status is rendered, with the fields that this needs.
+/// The fields of an execution that are needed to render its status.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// `metadata.generation`.
     pub generation: i64,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Box<str>,
-    /// Whether it is Running, so that it holds the target.
+    /// Whether the execution is Running, so that it holds the target.
     pub is_running: bool,
-    /// When it was committed to its run, if it is Running.
+    /// When the execution committed to its run, if it is Running.
     pub started_at: Option<Time>,
-    /// The run that it is committed to, if it is Running.
+    /// The run that the execution is committed to, if it is Running.
     pub run: Option<RunId>,
-    /// The number of that run, if its status lost the name of the run.
+    /// The number of that run, if the status lost the name of the run.
     pub found_run: Option<RunNumber>,
-    /// The recorded proof that a step of it ran, if it is Running.
+    /// The recorded proof that a step of the execution ran, if the execution is Running.
     pub proof: Option<Box<Proof>>,
-    /// Its retry policy with its attempts, if it has one and has not ended.
+    /// The retry policy with its attempts, if the execution has one and has not ended.
     pub retry: Option<Box<Retry>>,
-    /// Whether its status has the number of a run that it has given up.
+    /// Whether the status shows the number of a run that the execution gave up.
     pub gave_up: bool,
-    /// Whether it is an analysis of a triage: then it blocks nobody.
+    /// Whether the execution is an analyst of a triage, which never blocks its target.
     pub analyses: bool,
-    /// The condition `Unguarded` of its cancellation, if it has one.
+    /// The condition `Unguarded` of the cancellation, if there is one.
     pub unguarded: Option<Unguarded>,
-    /// The names of parameters that the pipeline of its run does not declare.
+    /// The names of parameters that the pipeline of the run does not declare.
     pub undeclared: Box<[Box<str>]>,
-    /// The redaction of its texts, until everything about it is announced.
+    /// The redaction for texts about the execution, until everything about it is announced.
     pub redaction: Option<Arc<Redaction>>,
 }
 
 impl Subject {
-    /// Returns whether it is Running and waits for its next attempt.
+    /// Returns whether the execution is Running and waits for its next attempt.
     #[must_use]
     pub fn waits(&self) -> bool {
         let last = self.retry.as_ref().and_then(|retry| retry.attempts.last());
@@ -78,7 +78,7 @@ impl Subject {
     }
 }
 
-/// Renders a write. `kept` are the present conditions, if the write keeps them.
+/// Renders a write. `kept` are the present conditions, if the write keeps conditions.
 #[must_use]
 pub fn render(
     target: Option<&TargetName>,
@@ -120,7 +120,7 @@ pub fn render(
     short::add(subject, says, keep_unguarded(subject, status, has_counted.then_some(now)))
 }
 
-/// Adds the run that a status has lost. Without it the API server would refuse the status.
+/// Adds the name of the run to a status that lost it. Without the name, the API server would refuse the status.
 fn name_found_run(subject: &Subject, status: &mut WorkflowExecutionStatus, execution_namespace: &str) {
     let (Some(number), Some(run)) = (subject.found_run, &subject.run) else { return };
     status.pipeline_run_ref = Some(run_ref(run, execution_namespace));
@@ -132,7 +132,7 @@ fn run_ref(run: &RunId, execution_namespace: &str) -> PipelineRunRef {
     PipelineRunRef { name: run.name.to_string(), uid: run.uid.to_string(), namespace: execution_namespace.to_owned() }
 }
 
-/// Renders phase Running, the commit to a run.
+/// Renders phase Running: the execution commits to a run.
 fn render_running(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -148,7 +148,7 @@ fn render_running(
     conditions.extend(attempts::runs(subject, Some(now)));
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
-        // A later attempt does not change the start.
+        // A later attempt does not change the start time.
         start_time: (!subject.is_running).then(|| api_time(now)),
         pipeline_run_ref: Some(run_ref(run, execution_namespace)),
         run_sequence: i64::try_from(number).ok(),
@@ -159,7 +159,7 @@ fn render_running(
     }
 }
 
-/// Renders how far the run of an execution is.
+/// Renders the progress of the run of an execution.
 fn going(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -178,7 +178,7 @@ fn going(
         conditions.push(started_condition(subject, now, &Started::Started(*proof.clone())));
     }
     conditions.extend(attempts::runs(subject, None));
-    // Only a failed run is examined.
+    // Only a failed run is being examined.
     let has_failed = awaits.is_some_and(|awaits| &*awaits.reason == Awaiting::EXAMINING);
     let status = if has_failed { ConditionStatus::False } else { ConditionStatus::Unknown };
     let run_status = run_status(status, doing, "", shown.tasks);
@@ -197,13 +197,13 @@ fn held(subject: &Subject, since: Time, note: &str) -> Condition {
     condition(subject, since, conditions::TARGET_LOCKED, "True", conditions::HELD, note)
 }
 
-/// Renders the recorded proof, because conditions are written whole.
+/// Renders the recorded proof again, because the list of conditions is replaced as a whole.
 fn proof_condition(subject: &Subject, now: Time) -> Option<Condition> {
     let proof = subject.proof.as_deref()?;
     Some(started_condition(subject, now, &Started::Started(proof.clone())))
 }
 
-/// Renders the proof that something ran, with its time, or the present knowledge.
+/// Renders the proof that something ran, with its time; without proof, the present knowledge.
 fn started_condition(subject: &Subject, at: Time, started: &Started) -> Condition {
     let at = match started {
         Started::Started(proof) => proof.at.unwrap_or(at),
@@ -212,8 +212,8 @@ fn started_condition(subject: &Subject, at: Time, started: &Started) -> Conditio
     condition(subject, at, conditions::STARTED, started.status(), started.reason(), &started.to_string())
 }
 
-/// Renders what an undecided execution waits for. `tried` is for how long creating its run has been tried, if it has
-/// been; [`tries::read`] reads that back from the message.
+/// Renders what an undecided execution waits for. `tried` is for how long the creation of its run has been tried, if
+/// so; [`tries::read`] reads this duration back from the message.
 fn render_waiting(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -226,7 +226,7 @@ fn render_waiting(
     let since = tried.and_then(|tried| now.checked_sub_signed(TimeDelta::from_std(tried).ok()?)).unwrap_or(now);
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
-        // In `Succeeded`, too: the Reason column of `kubectl get` shows the reason of that condition.
+        // The condition `Succeeded` has the reason, too, because the Reason column of `kubectl get` shows it.
         conditions: [(SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
             .map(|(type_, status)| condition(subject, since, type_, status, reason, &message))
             .into(),
@@ -234,13 +234,13 @@ fn render_waiting(
     }
 }
 
-/// Renders that an undecided execution will commit to no run up to this number.
+/// Renders that an undecided execution will not commit to any run up to this number.
 fn given_up(target: Option<&TargetName>, subject: &Subject, number: RunNumber, now: Time) -> WorkflowExecutionStatus {
     let run_sequence = i64::try_from(number).ok();
     WorkflowExecutionStatus { run_sequence, ..render_waiting(target, subject, &Waiting::Withdrawn, None, now) }
 }
 
-/// The API's integers are signed.
+/// Converts to the signed integer of the API.
 fn counter(failures: u32) -> i32 {
     i32::try_from(failures).unwrap_or(i32::MAX)
 }
@@ -275,7 +275,7 @@ fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Optio
     }
 }
 
-/// Renders conditions with a new one; the others stay as they are, in their places.
+/// Adds a condition or replaces the one of its type. The others stay unchanged, in their places.
 fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(known) => *known = new,

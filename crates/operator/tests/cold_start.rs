@@ -1,7 +1,7 @@
-//! How much memory a start costs when all objects have the largest possible size, and how a watch handles what it
-//! cannot read. A real client reads the answers of an API server that is played here.
+//! Tests how much memory a start takes when all objects have the largest possible size, and how a watch handles what it
+//! cannot read. A real client reads the answers of a simulated API server.
 
-// The whole file is test code: clippy allows helpers to panic as tests do.
+// The whole file is test code. With this attribute, clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use wfe_operator::health::Health;
 use wfe_operator::metrics::Metrics;
 use wfe_view::index::{Delivery, Index, Kind};
 
-/// How many large executions there are.
+/// The number of large executions.
 const EXECUTIONS: u32 = 500;
-/// The size of one execution in bytes when it is sent: larger than any that the CRD accepts.
+/// The size of one execution in bytes, as sent: larger than any that the CRD accepts.
 const OBJECT: usize = 545_000;
-/// The sum of the sizes of its parameters, in bytes.
+/// The total size of its parameters, in bytes.
 const PARAMETERS: usize = 64_000;
-/// How much a start may add to the memory of the process, in kB. The operator itself needs some 20 MB, and the chart's
-/// limit is 256 MB.
+/// The limit of memory that a start may add to the process, in kB. The operator itself needs some 20 MB, and the
+/// chart's limit is 256 MB.
 const MOST: u64 = 128_000;
 
 fn uid(number: u32) -> String {
@@ -46,7 +46,7 @@ fn execution(number: u32) -> Value {
     })
 }
 
-/// An execution of the largest size. A replica keeps only a small part of it.
+/// Returns an execution of the largest size. A replica keeps only a small part of it.
 fn large() -> Value {
     let mut object = execution(0);
     object["spec"]["parameters"] = json!({"TEXT": "x".repeat(PARAMETERS)});
@@ -68,7 +68,7 @@ async fn asked(connection: &mut TcpStream) -> Option<String> {
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
 
-/// Answers a list with these objects one after the other. The answer is never in memory as a whole.
+/// Answers a list with these objects, one after the other. The answer is never in memory as a whole.
 async fn list(connection: &mut TcpStream, objects: impl Iterator<Item = String>) -> std::io::Result<()> {
     connection.write_all(HEAD).await?;
     connection.write_all(b"{\"apiVersion\":\"v1\",\"items\":[").await?;
@@ -99,7 +99,8 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/j
 const GONE: &[u8] = b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
     {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410,\"message\":\"too old\"}";
 
-/// Plays an API server: each list contains what `objects` returns, and each watch is answered according to `watching`.
+/// Simulates an API server. Each list contains the objects from `objects`, and each watch is answered according to
+/// `watching`.
 async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = String> + Send>, watching: Watching) {
     let requests = Arc::new(AtomicU32::new(0));
     loop {
@@ -108,7 +109,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
         tokio::spawn(async move {
             let Some(path) = asked(&mut connection).await else { return };
             if path.contains("customresourcedefinitions") {
-                // Another test covers whether the CRD fits.
+                // Another test covers whether the CRD has all fields.
                 connection.write_all(NOT_FOUND).await.unwrap();
                 connection.shutdown().await.unwrap();
                 return;
@@ -120,7 +121,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
                 return;
             }
             if !path.contains("watch=true") {
-                let _ = list(&mut connection, objects()).await; // a client that has seen enough goes away
+                let _ = list(&mut connection, objects()).await; // a client that has seen enough closes the connection
                 return;
             }
             match watching {
@@ -131,7 +132,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
                         connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
                     }
                     connection.flush().await.unwrap();
-                    // The watch stays open until the client has gone.
+                    // The watch stays open until the client closes the connection.
                     let _ = connection.read_u8().await;
                 }
                 Watching::Expired => {
@@ -143,7 +144,7 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
     }
 }
 
-/// Follows the executions of a played API server.
+/// Follows the executions of a simulated API server.
 async fn follow(
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
     watching: Watching,
@@ -152,7 +153,7 @@ async fn follow(
     (deliveries, metrics)
 }
 
-/// Follows the objects of one kind of a played API server.
+/// Follows the objects of one kind of a simulated API server.
 async fn follow_kind(
     kind: Kind,
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,

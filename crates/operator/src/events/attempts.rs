@@ -1,5 +1,5 @@
-//! The events about attempts of an execution with a retry policy. One write has several of them, and their times show
-//! the order.
+//! The events about attempts of an execution with a retry policy. One write can have several of these events, and their
+//! times show the order.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use crate::status::delay_text;
 /// An attempt that has failed.
 #[derive(Clone, Debug)]
 pub struct FailedAttempt {
-    /// Its number.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// How many there are at the most.
+    /// The largest possible number of attempts.
     pub of: u32,
-    /// Its run; none if its creation was refused.
+    /// The run of the attempt; `None` if its creation was refused.
     pub run: Option<RunId>,
-    /// The reason, one of seven.
+    /// The reason of the failure.
     pub reason: FailureReason,
-    /// What happened.
+    /// What happened, for people.
     pub error: Box<str>,
 }
 
 impl NewEvent {
-    /// One attempt of it failed.
+    /// One attempt of the execution failed.
     #[must_use]
     pub fn attempt_failed(execution: &ExecutionId, failed: &FailedAttempt) -> Self {
         let FailedAttempt { attempt, of, run, reason, error } = failed;
@@ -36,7 +36,7 @@ impl NewEvent {
         Self { run: run.clone(), warning: true, ..event }.of_attempt(*attempt, 0)
     }
 
-    /// There is another attempt.
+    /// The failed attempt is followed by another.
     #[must_use]
     pub fn step_retry(execution: &ExecutionId, failed: &FailedAttempt, delay: Duration, not_before: Time) -> Self {
         let FailedAttempt { attempt, of, reason, error, .. } = failed;
@@ -48,7 +48,7 @@ impl NewEvent {
         Self::normal(execution, "StepRetry", "Retry", note).of_attempt(*attempt, 1)
     }
 
-    /// There would be another attempt, but all are used up.
+    /// The failure would allow another attempt, but the attempts are used up.
     #[must_use]
     pub fn step_retry_exhausted(execution: &ExecutionId, tried: &Tried) -> Self {
         let Tried { attempt, of, .. } = tried;
@@ -57,7 +57,7 @@ impl NewEvent {
         Self { warning: true, ..event }.of_attempt(*attempt, 1)
     }
 
-    /// There is no other attempt.
+    /// The failed attempt is not followed by another.
     #[must_use]
     pub fn step_failed_terminal(execution: &ExecutionId, tried: &Tried) -> Self {
         let Tried { attempt, of, stop, .. } = tried;

@@ -8,7 +8,7 @@ use wfe_settings::config::ConfigObject;
 use super::{About, NewEvent};
 
 impl NewEvent {
-    /// A failure is shared by many targets.
+    /// A circuit opened: many targets share a failure.
     #[must_use]
     pub fn circuit_opened(config: &ConfigObject, circuit: &OpenCircuit) -> Self {
         let OpenCircuit { fingerprint, failed, opened_at, holds_from, .. } = circuit;
@@ -26,7 +26,7 @@ impl NewEvent {
         Self { warning: true, ..Self::normal(about, "CircuitOpened", "Hold", note) }
     }
 
-    /// It is not shared any more.
+    /// A circuit closed: targets no longer share its failure.
     #[must_use]
     pub fn circuit_closed(config: &ConfigObject, circuit: &ClosedCircuit) -> Self {
         let ClosedCircuit { fingerprint, opened_at, why, .. } = circuit;
@@ -41,7 +41,7 @@ impl NewEvent {
     }
 }
 
-/// One opening of a circuit: several replicas, and the processes before and after a restart, announce it once.
+/// Identifies one opening of a circuit. Several replicas, or a process after a restart, announce the same opening once.
 fn about(config: &ConfigObject, fingerprint: &Fingerprint, opened_at: Time) -> About {
     About::Circuit(config.clone(), format!("{:08x}-{}", fingerprint.number(), opened_at.timestamp()))
 }

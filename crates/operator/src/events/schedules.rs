@@ -1,4 +1,4 @@
-//! The events about a schedule (section 13.7): none while it runs as planned.
+//! The events about a schedule (section 13.7). A schedule that runs as planned has no events.
 
 use wfe_core::Time;
 use wfe_core::name::ScheduleId;
@@ -9,7 +9,7 @@ use wfe_core::triage::{State, Triage};
 use super::{About, NewEvent};
 
 impl NewEvent {
-    /// Slots passed without a run.
+    /// Slots of the schedule passed without a run.
     #[must_use]
     pub fn slots_missed(schedule: &ScheduleId, missed: Missed) -> Self {
         let Missed { slot, count } = missed;
@@ -21,23 +21,23 @@ impl NewEvent {
         Self { warning: true, ..Self::normal(about, "SlotsMissed", "Plan", note) }
     }
 
-    /// Something keeps it from running. `version` is that of the last status without this hold.
+    /// Something keeps the schedule from running. `version` is that of the last status without this hold.
     #[must_use]
     pub fn held(schedule: &ScheduleId, version: &str, by: HeldBy, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
-        // A person must act before it runs again.
+        // A person must act before the schedule runs again.
         let warning = matches!(by, HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries | HeldBy::TriagePaused);
         Self { warning, ..Self::normal(about, "Held", "Hold", format!("{}: {message}", by.as_str())) }
     }
 
-    /// Nothing keeps it from running any more.
+    /// Nothing keeps the schedule from running any more.
     #[must_use]
     pub fn released(schedule: &ScheduleId, version: &str, was: HeldBy) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
         Self::normal(about, "Released", "Release", format!("it is not held any more ({})", was.as_str()))
     }
 
-    /// Its spec cannot be used. `version` is that of the last status without this reason.
+    /// The spec of the schedule cannot be used. `version` is that of the last status without this reason.
     #[must_use]
     pub fn invalid_spec(schedule: &ScheduleId, version: &str, why: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
@@ -45,7 +45,7 @@ impl NewEvent {
         Self { warning: true, ..Self::normal(about, "InvalidSpec", "Plan", note) }
     }
 
-    /// The API server refuses its child.
+    /// The API server refuses to create a child of the schedule.
     #[must_use]
     pub fn child_refused(schedule: &ScheduleId, slot: Time, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), slot.timestamp().to_string());
@@ -54,7 +54,7 @@ impl NewEvent {
         Self { warning: true, ..Self::normal(about, "ChildRefused", "Create", note) }
     }
 
-    /// A triage has a verdict, or there is none.
+    /// A triage has ended, with or without a verdict.
     #[must_use]
     pub fn triaged(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = match triage.verdict {
@@ -65,7 +65,7 @@ impl NewEvent {
         Self { warning, ..Self::normal(of_triage(schedule, triage), "Triaged", "Triage", note) }
     }
 
-    /// A triage has paused it.
+    /// A triage has paused the schedule.
     #[must_use]
     pub fn paused(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = format!("paused for a person by the triage of {}: {}", triage.of, said(triage));
@@ -79,21 +79,21 @@ impl NewEvent {
         Self::normal(of_triage(schedule, triage), "Adjusted", "Triage", note)
     }
 
-    /// A triage requested what it is not allowed to change.
+    /// A triage requested a change that it is not allowed to make.
     #[must_use]
     pub fn adjust_refused(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = format!("the triage of {} may not adjust: {}", triage.of, triage.refused.join("; "));
         Self { warning: true, ..Self::normal(of_triage(schedule, triage), "AdjustRefused", "Triage", note) }
     }
 
-    /// The pause or the values of a triage are gone, because the plan began anew.
+    /// The pause or the values of a triage were removed, because the plan of the schedule began anew.
     #[must_use]
     pub fn resumed(schedule: &ScheduleId, triage: &Triage) -> Self {
         let note = format!("what the triage of {} had done is undone, and the plan begins anew", triage.of);
         Self::normal(of_triage(schedule, triage), "Resumed", "Triage", note)
     }
 
-    /// Its hint does not count.
+    /// The hint of the schedule has no effect.
     #[must_use]
     pub fn hint_ignored(schedule: &ScheduleId, generation: i64, why: &str) -> Self {
         let about = About::Schedule(schedule.clone(), generation.to_string());
@@ -101,7 +101,7 @@ impl NewEvent {
     }
 }
 
-/// A schedule has one triage of a child.
+/// Identifies a triage by its start: a schedule has only one at a time.
 fn of_triage(schedule: &ScheduleId, triage: &Triage) -> About {
     About::Schedule(schedule.clone(), triage.at.timestamp().to_string())
 }

@@ -1,4 +1,4 @@
-//! Writing the events: how many wait, how many are written at once, and how often one is tried.
+//! Writes the events: limits how many wait and how many are written in parallel, and retries failed writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,19 +18,19 @@ use crate::cluster::client::Cluster;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
-/// events with a limit of four thousand; some 8 MB. Beyond it events are dropped and counted, because decisions must
+/// How many events may wait to be written. A storm of ten thousand skips lost a quarter of its events with a limit of
+/// four thousand. The events take some 8 MB. Beyond the limit events are dropped and counted, because decisions must
 /// not wait for them.
 const WAITING: usize = 16_384;
-/// How many are written at once.
+/// How many events are written in parallel.
 const PARALLEL: usize = 4;
-/// The API server refuses a longer `reportingInstance`.
+/// The limit of a `reportingInstance`: the API server refuses a longer one.
 const MAX_INSTANCE: usize = 128;
-/// How often and how fast an event is tried.
+/// How many times an event is tried, and the delays between the tries.
 const TRIES: u32 = 4;
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(5), 5);
 
-/// The entrance for events. Cheap to clone; never waits.
+/// Accepts events without waiting. Cheap to clone.
 #[derive(Clone)]
 pub struct Events {
     sender: mpsc::Sender<NewEvent>,
@@ -38,7 +38,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Adds an event. If too many wait already, it is dropped and counted.
+    /// Adds an event. If too many events wait already, the new event is dropped and counted.
     pub fn announce(&self, announcement: NewEvent) {
         if self.sender.try_send(announcement).is_err() {
             self.metrics.event_lost();
@@ -46,7 +46,7 @@ impl Events {
     }
 }
 
-/// Writes the added events, until all senders are gone.
+/// Writes the added events until all senders are dropped.
 pub struct EventWriter {
     receiver: mpsc::Receiver<NewEvent>,
     cluster: Cluster,
@@ -56,7 +56,7 @@ pub struct EventWriter {
     clock: Clock,
 }
 
-/// Makes both ends. `instance` is the `reportingInstance`: the name of the pod or host.
+/// Makes the sender of events and their writer. `instance` is the `reportingInstance`: the name of the pod or host.
 #[must_use]
 pub fn channel(
     cluster: Cluster,
@@ -78,7 +78,7 @@ pub fn channel(
 }
 
 impl EventWriter {
-    /// Writes until all senders are gone and nothing waits any more.
+    /// Writes events until all senders are dropped and no event waits.
     pub async fn run(self) {
         let Self { receiver, cluster, metrics, instance, run_namespace, clock } = self;
         let forbidden = AtomicBool::new(false);
@@ -107,20 +107,21 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
                 return;
             }
             Err(error @ CallError::Refused(_)) => match error.code() {
-                409 => return, // written before a crash, or its answer was lost
+                409 => return, // written before a crash, or the answer was lost
                 429 | 500.. => tokio::time::sleep(error.retry_after().unwrap_or(RETRY.after(attempt))).await,
-                // Once in a row: a storm of skips would log it a thousand times.
+                // Logged once, and again only after a success: a storm of skips would otherwise log it a thousand
+                // times.
                 _ if error.lacks_right() && !forbidden.swap(true, Ordering::Relaxed) => {
                     tracing::warn!(event = name, %error, "events are refused, and lost; all else goes on");
                     break;
                 }
                 _ => {
-                    // Also for a namespace that is being deleted: nobody reads its events.
+                    // For example in a namespace that is being deleted, whose events nobody reads.
                     tracing::debug!(event = name, %error, "event refused");
                     break;
                 }
             },
-            // The next leader announces the ends; it does not announce anything else.
+            // The next leader announces ends, but no other events.
             Err(CallError::NotLeading) => break,
             Err(_) => tokio::time::sleep(RETRY.after(attempt)).await,
         }
@@ -144,8 +145,8 @@ mod tests {
     use crate::cluster::leadership::Leadership;
     use crate::cluster::staleness::Staleness;
 
-    /// Hands in the event of an end that another process wrote, and returns the page of metrics after the API server
-    /// has answered it so.
+    /// Announces an end that another process wrote. Returns the page of metrics after the API server has answered with
+    /// this code.
     async fn told(phase: EndPhase, code: u16) -> String {
         let body = if code == 201 {
             r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e"},"eventTime":null}"#

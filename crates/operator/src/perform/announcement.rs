@@ -1,7 +1,8 @@
-//! Announces writes that have happened: a line of the log, the counters, the events.
+//! Announces successful writes in the log, in the counters and in events.
 //!
-//! A write whose answer is lost may have happened or not. Its announcement is kept, and made when a watch delivers the
-//! result of the write ([`UnconfirmedAnnouncements`](crate::perform::unconfirmed::UnconfirmedAnnouncements)).
+//! If the answer to a write is lost, its outcome is unknown. The announcement is then kept, and made when a watch
+//! delivers the result of the write
+//! ([`UnconfirmedAnnouncements`](crate::perform::unconfirmed::UnconfirmedAnnouncements)).
 
 mod schedule;
 
@@ -28,7 +29,7 @@ pub use schedule::OfSchedule;
 /// The announcement of one write.
 #[derive(Clone, Debug)]
 pub enum Announcement {
-    /// A write to an execution, or for one.
+    /// A write to an execution, or the creation of its run.
     Execution(OfExecution),
     /// A write to the status of a schedule.
     Schedule(OfSchedule),
@@ -37,40 +38,40 @@ pub enum Announcement {
 /// The announcement of one write to an execution.
 #[derive(Clone, Debug)]
 pub struct OfExecution {
-    /// The execution that it is about.
+    /// The execution that the write is about.
     execution: ExecutionId,
     target: Option<TargetName>,
-    /// The version of the execution that the write names. A newer version shows the result of the write, or that it can
-    /// never happen any more.
+    /// The version of the execution that the write requires. A newer version shows that the write succeeded, or that it
+    /// can no longer succeed.
     base: Version,
     told: AnnouncedWrite,
 }
 
-/// Identifies a write: by its execution or schedule, and by its kind.
+/// Identifies a write by its execution or schedule, and by its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AnnouncementKey(Uid, &'static str);
 
-/// The write.
+/// A write to an execution, or for one.
 #[derive(Clone, Debug)]
 pub(crate) enum AnnouncedWrite {
-    /// It creates a run of this name.
+    /// The creation of a run with this name.
     Created(Box<str>),
-    /// It writes this to the status of the execution, with the execution as it was before.
+    /// A change of the status, and the execution as it was before.
     Said(Box<Says>, Box<Subject>),
-    /// It skips the execution, in these words.
+    /// The skip of the execution, with its message.
     Skipped(Arc<Skip>, String),
-    /// It removes the execution.
+    /// The deletion of the execution.
     Removed,
 }
 
-/// Whether a view shows the result of a write.
+/// What a view shows about the result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It shows the result.
+    /// The view shows that the write succeeded.
     Shown,
-    /// It shows nothing newer than the version that the write names.
+    /// The view shows nothing newer than the version that the write requires.
     NotYet,
-    /// It shows something else: the write has not happened, and cannot happen any more.
+    /// The view shows that the write did not succeed, and no longer can.
     Never,
 }
 
@@ -85,12 +86,12 @@ impl Announcement {
         Self::Execution(OfExecution { execution, target, base, told })
     }
 
-    /// Returns whether events and counters announce the write, and not only a line of the log.
+    /// Returns whether events and counters announce the write. Other writes have only a line in the log.
     pub(super) fn is_announced(&self) -> bool {
         !matches!(self, Self::Execution(OfExecution { told: AnnouncedWrite::Said(says, _), .. }) if !says.is_announced())
     }
 
-    /// Returns the key of the write: there is one write of each kind to an object at a time.
+    /// Returns the key of the write. An object has at most one unconfirmed write of each kind.
     #[must_use]
     pub fn key(&self) -> AnnouncementKey {
         let kind = match self {
@@ -100,7 +101,7 @@ impl Announcement {
         AnnouncementKey(self.about().clone(), kind)
     }
 
-    /// Returns the execution or the schedule that it is about.
+    /// Returns the uid of the execution or the schedule.
     #[must_use]
     pub fn about(&self) -> &Uid {
         match self {
@@ -109,7 +110,8 @@ impl Announcement {
         }
     }
 
-    /// Looks for the result of the write in the present view of its target; `None` if the target is forgotten.
+    /// Looks for the result of the write in the present view of its target; `target` is `None` if the target was
+    /// removed from the view.
     #[must_use]
     pub fn sight(&self, target: Option<&Target>) -> Sight {
         match self {
@@ -128,8 +130,8 @@ impl OfExecution {
         };
         let shown = match (&self.told, execution) {
             (AnnouncedWrite::Created(name), _) if is_created(name) => true,
-            // A create does not depend on the version of the execution: while that waits for its run, the create may
-            // still happen.
+            // A create does not depend on the version of the execution. While the execution waits for its run, the
+            // create may still succeed.
             (AnnouncedWrite::Created(_), Some(execution))
                 if execution.is_undecided() || execution.next_attempt().is_some() =>
             {
@@ -160,7 +162,7 @@ impl AnnouncedWrite {
 }
 
 impl Performer {
-    /// Announces something that no status records; `attempt` is the present attempt, if it is a later one.
+    /// Announces something that no status records. `attempt` is set from the second attempt on.
     pub(super) fn tell_people(&self, common: &Common, tell: Announce, attempt: Option<u32>) -> Vec<Learned> {
         let target = common.shown();
         match tell {
@@ -190,8 +192,8 @@ impl Performer {
         }
     }
 
-    /// Announces a write that has happened. One process announces it once; its events have fixed names, so all
-    /// processes together announce them once.
+    /// Announces a successful write. A process announces each write once; events have fixed names, so several processes
+    /// also create each event only once.
     pub fn tell(&self, announcement: &Announcement) {
         match announcement {
             Announcement::Execution(of) => self.tell_of_execution(of),
@@ -228,7 +230,7 @@ impl Performer {
         }
     }
 
-    /// Announces the new content of a status.
+    /// Announces a change of a status.
     fn tell_said(&self, execution: &ExecutionId, name: Option<&TargetName>, says: &Says, before: &Subject) {
         let target = Shown(name);
         match says {
@@ -299,7 +301,7 @@ impl Performer {
 
     fn tell_end(&self, execution: &ExecutionId, name: Option<&TargetName>, ending: &Ending, before: &Subject) {
         let target = &Shown(name);
-        // An execution between two attempts has no run yet.
+        // Between two attempts, the execution has no run yet.
         let run = before.run.as_ref().filter(|_| !before.waits());
         match ending {
             Ending::Completed(success) => {
@@ -337,7 +339,8 @@ impl Performer {
         }
     }
 
-    /// Announces how the last attempt ended, and why there is no other, before the end of the execution.
+    /// Announces how the last attempt ended and why no other attempt follows; the end of the execution is announced
+    /// after it.
     fn tell_last_attempt(&self, execution: &ExecutionId, target: &Shown<'_>, tried: &Tried, run: Option<&RunId>) {
         let Tried { attempt, of, end, stop } = tried;
         self.metrics.retry_stopped(stop);

@@ -1,5 +1,5 @@
-//! The live reads between two attempts of an execution: what its conditions ask about, and whether the owner of a
-//! finished run waits for another attempt.
+//! Live reads between two attempts of an execution: the facts for its conditions, and whether the owner of a finished
+//! run waits for another attempt.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +22,23 @@ use super::task::Question;
 use super::{Learned, PerformError, Performer, Result};
 
 impl Performer {
-    /// Reads an execution that no watch delivers and whose run is done.
+    /// Reads an execution that no watch delivers, after its run has finished.
     pub(super) async fn read_owner(&self, owner: &ExecutionId, now: Time) -> Result<Vec<Learned>> {
         let found = observe_owner(owner, self.read_execution(owner).await?.as_ref());
         tracing::debug!(wfe = %owner, ?found, "read an execution that no watch delivers");
         Ok(vec![Learned::OwnerRead(owner.uid.clone(), Box::new(Elsewhere { at: now, found }))])
     }
 
-    /// Asks the conditions of a retry policy about a failed attempt. An error of a condition is an answer.
+    /// Evaluates the conditions of a retry policy for a failed attempt. An error of a condition is an answer, too.
     pub(super) async fn ask(&self, question: Question) -> Result<Vec<Learned>> {
         let Question { execution, run, failed, stop_when, retry_when } = question;
         let result = match &run {
             Some(run) => self.results(run, failed.task.as_ref()).await?,
-            None => BTreeMap::new(), // the create of it was refused
+            None => BTreeMap::new(), // the create of the run was refused
         };
         let attempt = failed.attempt;
         let variables = variables(&execution, &failed, result);
-        // An evaluation may take memory and some time, so there are few at once.
+        // An evaluation may take much memory and time, so only a few run in parallel.
         let _turn = self.asking.acquire().await;
         let answers = evaluate(move || {
             let ask = |condition: Option<Box<str>>| condition.map(|condition| ask(&condition, &variables));
@@ -49,10 +49,10 @@ impl Performer {
         Ok(vec![Learned::Answered { execution: execution.uid, attempt, answers: Box::new(answers) }])
     }
 
-    /// Reads the results of a run: its own, and those of the TaskRun that failed.
+    /// Reads the results of a run and of its failed TaskRun.
     async fn results(&self, run: &RunId, task: Option<&FailedTask>) -> Result<BTreeMap<String, String>> {
         let found = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid));
-        // The watch will deliver the deletion, and then nothing is asked any more.
+        // If the run is gone, the watch will deliver its deletion, and the question becomes obsolete.
         let found = found.ok_or_else(|| PerformError::Changed { what: format!("PipelineRun {run}") })?;
         let task_runs = match task {
             Some(_) => self.made_for(run, ResidueKind::TaskRun).await?,
@@ -63,13 +63,13 @@ impl Performer {
     }
 }
 
-/// Evaluates on a thread of its own. A runtime with a single thread has none, as in a simulation: there everything
-/// happens in one order, which another thread would disturb.
+/// Evaluates conditions on a blocking thread. On a runtime with a single thread, as in a simulation, it evaluates in
+/// place: another thread would make the order of events random.
 async fn evaluate(work: impl FnOnce() -> Answers + Send + 'static) -> Answers {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return work();
     }
-    // Only a panic makes it fail, and that is no answer.
+    // The thread fails only by a panic, and a panic is no answer.
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
@@ -80,7 +80,7 @@ fn variables(execution: &ExecutionId, failed: &AttemptFacts, result: BTreeMap<St
         attempt: failed.attempt,
         max_attempts: failed.of,
         reason: failed.reason.as_str().to_owned(),
-        error: limits::cut(&failed.message, limits::MESSAGE), // as the status has it
+        error: limits::cut(&failed.message, limits::MESSAGE), // cut as in the status
         exit_code: task.and_then(|task| task.exit_code),
         was_execution_failure: failed.was_execution_failure,
         node_id: task.map(|task| task.name.to_string()).unwrap_or_default(),
@@ -89,7 +89,7 @@ fn variables(execution: &ExecutionId, failed: &AttemptFacts, result: BTreeMap<St
     }
 }
 
-/// Evaluates a condition. An error is reported by class: the words quote no value.
+/// Evaluates a condition. An error is reported by its class, without any value.
 fn ask(condition: &str, variables: &Variables) -> Answer {
     wfe_condition::ask(condition, variables).map_err(|error| error.to_string().into())
 }
@@ -123,7 +123,7 @@ mod tests {
         FailedTask { name: "call".into(), index: 0, step: None, exit_code, registry: None }
     }
 
-    /// Reads the owner of a finished run where the API server answers so.
+    /// Reads the owner of a finished run while the API server gives this answer.
     async fn owner_read(answer: Answered) -> std::result::Result<OwnerRead, &'static str> {
         let owner = ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new("u-1") };
         let (performer, asked) = performer(move |_| answer.clone());

@@ -1,4 +1,4 @@
-//! Executions that are made for a schedule: its children, and the analysts of their failures.
+//! Creates executions for a schedule: its children, and the analysts of their failures.
 
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
@@ -14,22 +14,22 @@ use super::quoted::Quoted;
 use super::{EXECUTIONS, PerformError, Performer, Result, call, refusal};
 use crate::verb::Verb;
 
-/// The outcome of a create.
+/// The outcome of creating an execution.
 pub(super) enum Made {
     /// The execution was created.
     Now(DynamicObject),
-    /// The execution existed already: after a crash, after a lost answer, or from another operator.
+    /// The execution existed already. It was created before a crash, before an answer was lost, or by another operator.
     Before(DynamicObject),
-    /// There will be none: the create was refused for good, or another object has the name. The message quotes no value
-    /// of a parameter.
+    /// The execution will never exist: the create was finally refused, or another object has the name. The message
+    /// quotes no value of a parameter.
     Refused(String),
 }
 
 impl Performer {
-    /// Reads a schedule, if it is still as it was judged.
+    /// Reads a schedule, if it is still in the state that the decision saw.
     ///
     /// # Errors
-    /// `Changed` if it is another one by now, or is being deleted.
+    /// `Changed` if the schedule was replaced or changed, or is being deleted.
     pub(super) async fn read_decided(
         &self,
         schedule: &ScheduleId,
@@ -43,8 +43,8 @@ impl Performer {
         self.read_schedule(schedule, no_older).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))
     }
 
-    /// Creates an execution for a schedule, `found` as it is now. A create with an unknown outcome is repeated under
-    /// the same name.
+    /// Creates an execution for a schedule; `found` is the schedule as it is now. A create with an unknown outcome is
+    /// repeated under the same name.
     pub(super) async fn make(
         &self,
         schedule: &ScheduleId,
@@ -76,8 +76,8 @@ impl Performer {
                 Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
             }
             Err(error) if refusal::judge(&error).is_some() => {
-                // In one form for the status, the event, the log and evidence, because many users read a schedule's
-                // status.
+                // The redacted text is used for the status, the event, the log and the evidence, because many users can
+                // read a schedule's status.
                 let message = redaction.apply(&refusal::message("WorkflowExecution", &error));
                 tracing::warn!(%schedule, wfe = name, "execution of a schedule refused: {message}");
                 Ok(Made::Refused(message))
@@ -102,7 +102,7 @@ pub(super) fn changed(schedule: &ScheduleId) -> PerformError {
     PerformError::Changed { what: format!("WorkflowSchedule {schedule}") }
 }
 
-/// Returns the reference to the schedule that an execution is made for.
+/// Returns the reference to the schedule for the spec of its execution.
 pub(super) fn made_for(schedule: &ScheduleId) -> Value {
     json!({
         "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
@@ -112,14 +112,14 @@ pub(super) fn made_for(schedule: &ScheduleId) -> Value {
     })
 }
 
-/// Returns whether an execution was made for a schedule.
+/// Returns whether an execution was created for this schedule.
 pub(super) fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
     let by = &execution.data["spec"]["remediationRequestRef"];
     by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
 }
 
-/// Returns whether a create was refused because its namespace is being deleted or gone: the execution was not judged,
-/// and its schedule goes with the namespace.
+/// Returns whether a create was refused because its namespace is gone or being deleted. The API server did not judge
+/// the execution then, and the schedule disappears with the namespace.
 fn is_going_away(error: &CallError) -> bool {
     let CallError::Refused(status) = error else { return false };
     let details = status.details.as_ref();

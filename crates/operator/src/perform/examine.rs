@@ -1,4 +1,4 @@
-//! Examines a run that has failed, or that is deleted while it runs: reads the run and all its descendants live.
+//! Examines a failed run, or a run that is deleted before it ended: reads the run and all its descendants live.
 
 use kube::api::{DynamicObject, ListParams};
 use wfe_core::name::RunId;
@@ -37,7 +37,7 @@ impl Performer {
         Ok(vec![Learned::Looked(run.uid.clone(), Box::new(findings), is_bare)])
     }
 
-    /// Lists the descendants of one kind of a run.
+    /// Lists the descendants of a run that are of one kind.
     pub(super) async fn made_for(&self, run: &RunId, kind: ResidueKind) -> Result<Vec<DynamicObject>> {
         let selection = ListParams::default().labels(&format!("{RUN_UID_LABEL}={}", run.uid));
         let listed = self.cluster.list("descendants", &self.cluster.descendants(kind), selection).await;

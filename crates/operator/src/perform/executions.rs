@@ -1,4 +1,4 @@
-//! The writes to executions: their statuses, and their removal.
+//! Writes to executions: changes their statuses, and removes them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::status::{self, Subject};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Writes a status, once its facts are confirmed.
+    /// Confirms the facts of a write, and then writes the status.
     pub(super) async fn write(&self, common: &Common, write: Write, subject: Subject) -> Result<Vec<Learned>> {
         let Write { execution, version, facts, says } = write;
         let mut learned = self.confirm(common, &facts).await?;
@@ -30,7 +30,7 @@ impl Performer {
         let kept = was.as_ref().map(|was| was.conditions.clone()).unwrap_or_default();
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
-        // That a target is free is announced only if it was held.
+        // The write announces that the target is free only if the execution held it until now.
         let is_news = says != Says::Freed || status::is_locked(&kept);
         let status = status::render(target, &subject, &says, kept, namespace, common.now);
         let status = match &was {
@@ -74,7 +74,8 @@ impl Performer {
         }
     }
 
-    /// Skips a batch on one live read of their common fact. The read comes after each of them was created.
+    /// Skips a batch of executions after one live read of their common fact. The read comes after the creation of each
+    /// execution.
     pub(super) async fn skip_all(
         self,
         common: Arc<Common>,
@@ -112,8 +113,8 @@ impl Performer {
         self.write_and_tell(execution, version, patch, redaction, announcement).await
     }
 
-    /// Writes a status, and announces the write. If its outcome is unknown, the pending announcement is returned with
-    /// the error.
+    /// Writes a status and announces the write. If the outcome of the write is unknown, the error carries the pending
+    /// announcement.
     async fn write_and_tell(
         &self,
         execution: &ExecutionId,
@@ -136,7 +137,8 @@ impl Performer {
         }
     }
 
-    /// Writes a status. The uid and the version in the patch make it fail if the object is another one, or newer.
+    /// Writes a status. With the uid and the version in the patch, the write fails if the object was replaced or
+    /// changed.
     async fn write_status(
         &self,
         execution: &ExecutionId,
@@ -163,7 +165,7 @@ impl Performer {
     }
 }
 
-/// Makes the merge patch of a status. A field that the status lacks stays as it is; a field to remove is null.
+/// Makes the merge patch of a status. A field that is missing in the status stays unchanged; null removes a field.
 fn patch(
     execution: &ExecutionId,
     version: &Version,
@@ -174,12 +176,12 @@ fn patch(
         "metadata": {"uid": execution.uid.to_string(), "resourceVersion": version.as_str()},
         "status": status,
     });
-    // A number that was given up is not part of the history.
+    // The number of a run that the execution gave up is not part of the history.
     let ends = status.phase.is_some_and(wfe_api::Phase::is_terminal);
     if subject.gave_up && ends && status.run_sequence.is_none() {
         patch["status"]["runSequence"] = Value::Null;
     }
-    // What Tekton reported of an earlier attempt's run does not concern the next one.
+    // Tekton's report about the run of an earlier attempt does not apply to the next attempt.
     let begins = status.pipeline_run_ref.is_some() && subject.found_run.is_none();
     if subject.is_running && begins && status.pipeline_run_status.is_none() {
         patch["status"]["pipelineRunStatus"] = Value::Null;

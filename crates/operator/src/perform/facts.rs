@@ -1,4 +1,4 @@
-//! The live reads that a write depends on.
+//! Confirms the facts that a write depends on, by live reads.
 
 use kube::api::{DynamicObject, ListParams};
 use wfe_api::WorkflowExecutionStatus;
@@ -18,8 +18,8 @@ use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Confirms facts by live reads, in order, and returns the results. It ends with an error at the first fact that
-    /// does not hold.
+    /// Confirms facts by live reads, in order, and returns the results. The first fact that is not confirmed ends it
+    /// with an error.
     pub(super) async fn confirm(&self, common: &Common, facts: &[Fact]) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         for fact in facts {
@@ -62,7 +62,7 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Looks for the run that an execution may have made without knowing.
+    /// Confirms that an execution did not create a run with this number by a request whose answer was lost.
     async fn confirm_nothing_made(
         &self,
         execution: &ExecutionId,
@@ -71,14 +71,14 @@ impl Performer {
     ) -> Result<()> {
         let name = target.chain().run(number);
         let found = match self.read_run(&name).await {
-            // Without Tekton's kinds there is no run at all.
+            // If Tekton's kinds are not installed, no run can exist.
             Err(PerformError::Call { source, .. }) if source.is_kind_missing() => None,
             answer => answer?,
         };
         if found.is_some_and(|found| is_owned_by(&found, execution)) { Err(found_after_all(&name)) } else { Ok(()) }
     }
 
-    /// Looks among the runs with the label of a target for one with the uid of this execution.
+    /// Confirms that no run with the label of a target has the uid of this execution.
     async fn confirm_no_run_of(&self, execution: &ExecutionId, target: &TargetName) -> Result<()> {
         let runs = self.cluster.runs();
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
@@ -115,14 +115,14 @@ impl Performer {
         }
     }
 
-    /// The execution exists, is terminal, and has not been cleared. Only a failure can be cleared, and a clearance
-    /// without effect clears nothing.
+    /// Confirms that an execution exists, has ended, and was not cleared. Only a failure can be cleared, and a
+    /// clearance without effect does not count.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
         let found = self.observe_live(execution).await?;
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,
             ExecutionState::Failed(_) => {
-                // Neither does one that no policy guards.
+                // A clearance that no policy guards does not count either.
                 found.clearance.is_none_or(|it| it.is_in_vain())
             }
             _ => false,
@@ -136,8 +136,8 @@ impl Performer {
         }
     }
 
-    /// Confirms that an execution is Running, so that it holds its target between two attempts. If no watch delivers
-    /// the execution, it must be seen to wait: nothing else shows that its finished run is not its last.
+    /// Confirms that an execution is Running, so it holds its target between two attempts. If no watch delivers the
+    /// execution, its status must also show that it waits: only then is its finished run not the last one.
     async fn confirm_holds(&self, execution: &ExecutionId, is_stranger: bool) -> Result<()> {
         let found = self.observe_live(execution).await?;
         let holds = found.is_some_and(|found| {
@@ -153,15 +153,15 @@ impl Performer {
         }
     }
 
-    /// Reads an execution live; none if it is gone or another one has its name.
+    /// Reads an execution live; `None` if it is gone or another execution has its name.
     pub(super) async fn observe_live(&self, execution: &ExecutionId) -> Result<Option<Execution>> {
         let found = self.read_execution(execution).await?;
         let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
         Ok(found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid))
     }
 
-    /// Confirms that an execution for which a run was created before has not changed. If the view of executions is
-    /// behind, another operator deletes such a run as often as it is created.
+    /// Confirms that an execution has not changed since one of its runs was seen. If the view of executions is behind,
+    /// another operator could delete each new run of the execution as soon as it is created.
     pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
         let found = self.read_execution(execution).await?;
         if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {
@@ -170,8 +170,8 @@ impl Performer {
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
     }
 
-    /// Reads the status of an execution in the version that was judged. After the end one of them is rarely written
-    /// anew, and the others must stay, so they are read when needed, and not kept for all executions.
+    /// Reads the status of an execution in the version that the decision saw. After the end only single conditions are
+    /// rarely rewritten, and the others must stay. They are read when needed, to save memory.
     pub(super) async fn status_of(
         &self,
         execution: &ExecutionId,
@@ -182,15 +182,15 @@ impl Performer {
         let changed = || PerformError::Changed { what: format!("WorkflowExecution {execution}") };
         let status = |found: DynamicObject| {
             let read = serde_json::from_value::<WorkflowExecutionStatus>(found.data["status"].clone());
-            // Another program may have written fields that cannot be read; the conditions are read one by one.
+            // Another program may have written fields that cannot be parsed, so the conditions are read one by one.
             WorkflowExecutionStatus { conditions: conditions(&found.data), ..read.unwrap_or_default() }
         };
         found.map(status).ok_or_else(changed)
     }
 
-    /// Confirms that no descendant of any run is left on a target, except those of one execution, if that is given. The
-    /// look proves that the view of runs is complete, but the watches of tasks and pods may be behind. Pods last,
-    /// because tasks create them.
+    /// Confirms that no descendant of any run is left on a target, except those of the execution `except`. The
+    /// examination proves that the view of runs is complete, but the watches of tasks and pods may be behind. Pods are
+    /// read last, because tasks create them.
     pub(super) async fn confirm_drained(&self, except: Option<&ExecutionId>, target: &TargetName) -> Result<()> {
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
             let left = self.list_left(kind, target).await?;
@@ -203,8 +203,8 @@ impl Performer {
         Ok(())
     }
 
-    /// Confirms that no descendant of a finished run is left. The watches of tasks and pods may be behind, and for
-    /// tasks that outlive their run no time of draining is known. Pods last, because tasks create them.
+    /// Confirms that no descendant of a finished run is left. The watches of tasks and pods may be behind, and tasks
+    /// may outlive their run for an unknown time. Pods are read last, because tasks create them.
     pub(super) async fn confirm_nothing_left(&self, run: &RunId) -> Result<()> {
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
             let made = self.made_for(run, kind).await?;
@@ -229,10 +229,10 @@ impl Performer {
             .map_err(|error| call(format!("list what is left of runs on {target} ({})", kind.as_str()), error))?;
         let descendants = listed
             .iter()
-            // Runs of the chain have the label, too; the look judges them.
+            // The chain's own runs have the label, too; they are judged elsewhere.
             .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
             .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
-        // Another target may share the label.
+        // Another target may have the same label value.
         Ok(descendants.filter(|found| found.unfinished && found.chain == target.chain()).collect())
     }
 
@@ -263,7 +263,7 @@ impl Performer {
     }
 }
 
-/// A run exists that the watch does not show, because it is behind.
+/// Reports a run that exists although the watch does not show it yet.
 fn found_after_all(run: &str) -> PerformError {
     PerformError::Refuted { what: format!("PipelineRun {run} is there after all") }
 }

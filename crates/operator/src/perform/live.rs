@@ -1,4 +1,4 @@
-//! Live reads of objects whose writes no watch delivers.
+//! Reads objects live if the watches do not deliver the operator's writes to them.
 
 use futures::{StreamExt, stream};
 use wfe_core::name::{ExecutionId, ScheduleId};
@@ -8,7 +8,7 @@ use super::objects::is;
 use super::{Learned, PARALLEL_WRITES, Performer, Report, Result};
 
 impl Performer {
-    /// Reads the objects whose writes have been awaited for long.
+    /// Reads the objects whose writes have been awaited for a long time.
     pub async fn read_awaited(self, key: Key, awaited: Vec<Expected>) -> (Key, Report) {
         let reads = stream::iter(awaited).map(|expected| self.read_one(expected));
         let mut report = Report::default();

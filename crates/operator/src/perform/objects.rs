@@ -1,4 +1,4 @@
-//! Questions to the metadata of an object.
+//! Checks on the metadata of an object.
 
 use kube::api::{DynamicObject, ObjectMeta};
 use wfe_api::labels;
@@ -9,7 +9,7 @@ pub(super) fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
     meta.uid.as_deref().is_some_and(|there| uid == there)
 }
 
-/// Returns whether this execution made a run, by its annotation.
+/// Returns whether this execution created a run, by the run's annotation.
 pub(super) fn is_owned_by(run: &DynamicObject, execution: &ExecutionId) -> bool {
     let uid = run.metadata.annotations.as_ref().and_then(|all| all.get(labels::ANNOTATION_UID));
     uid.is_some_and(|uid| execution.uid == **uid)

@@ -1,5 +1,5 @@
-//! A performer whose API server is a function: it answers each request as a test wants it. For tests of what an answer
-//! turns into; what the real one answers is tested elsewhere.
+//! A performer for tests whose API server is a function: it answers each request as the test requires. It tests how an
+//! answer is handled; other tests cover what a real API server answers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::events;
 use crate::health::Health;
 use crate::metrics::Metrics;
 
-/// The namespace of the runs.
+/// The namespace of all runs.
 pub(super) const RUNS: &str = "runs";
 
-/// What the API server answers.
+/// An answer of the API server.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    /// A code and an object.
+    /// A status code and an object.
     Json(u16, Value),
-    /// A code and bytes that are no object.
+    /// A status code and bytes that are no valid object.
     Bytes(u16, &'static str),
-    /// Nothing, ever.
+    /// No answer, ever.
     Never,
 }
 
@@ -43,7 +43,7 @@ impl Answer {
         Self::Json(200, object)
     }
 
-    /// A refusal, as the API server words it.
+    /// Makes a refusal in the API server's form.
     pub(super) fn refused(code: u16, reason: &str) -> Self {
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
@@ -51,13 +51,13 @@ impl Answer {
         Self::Json(code, status)
     }
 
-    /// A page of a list; with a token for the next one, where it is not the last.
+    /// Makes a page of a list. `token` refers to the next page, and is empty on the last one.
     pub(super) fn page(items: &[Value], token: &str) -> Self {
         Self::found(json!({"kind": "List", "apiVersion": "v1", "metadata": {"continue": token}, "items": items}))
     }
 }
 
-/// Each way in which a request brings no object, with the label of the error that it turns into.
+/// Returns each way in which a request can fail to return an object, with the label of the resulting error.
 pub(super) fn failures() -> Vec<(Answer, &'static str)> {
     vec![
         (Answer::refused(403, "Forbidden"), "forbidden"),
@@ -74,7 +74,7 @@ pub(super) fn failures() -> Vec<(Answer, &'static str)> {
     ]
 }
 
-/// A performer, and how many requests it has made.
+/// Makes a performer, and a counter of its requests.
 pub(super) fn performer(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Performer, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let served = Served { answer: Arc::new(answer), asked: Arc::clone(&asked) };

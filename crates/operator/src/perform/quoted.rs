@@ -1,5 +1,5 @@
-//! Removes parameter values from the words of a refused write: an admission policy or a webhook may quote anything of
-//! the object, and errors reach the log and the statuses of other executions on the target.
+//! Removes parameter values from the text of a refusal. An admission policy or a webhook may quote any part of the
+//! object, and errors reach the log and the statuses of other executions on the target.
 
 use wfe_core::action::{Ending, Says};
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
@@ -12,28 +12,29 @@ use crate::status;
 
 /// The parameters that a refusal may quote.
 pub(super) enum Quoted<'a> {
-    /// Those of this redaction, which is at hand.
+    /// The parameters that this redaction already knows.
     Known(&'a Redaction),
-    /// Those of an execution.
+    /// The parameters of an execution.
     Execution(&'a ExecutionId),
-    /// Those of a run.
+    /// The parameters of a run.
     Run(&'a RunId),
-    /// Those of a schedule's template.
+    /// The parameters of a schedule's template.
     Schedule(&'a ScheduleId),
 }
 
 impl Performer {
-    /// Removes the values of parameters from a refusal. If they are not at hand, the object is read for them; if that
-    /// fails, the words are not shown at all.
+    /// Removes the values of parameters from a refusal. If the values are unknown, the object is read to learn them. If
+    /// that fails, the text is not shown at all.
     pub(super) async fn unquoted(&self, error: CallError, quoted: Quoted<'_>) -> CallError {
-        // The API server itself words a lacking right or kind, and of 404 and 409 no word is shown.
+        // If a permission or a kind is missing, the text is the API server's own. The text of a 404 or 409 is never
+        // shown.
         if error.lacks_right() || error.is_kind_missing() || matches!(error.code(), 404 | 409) {
             return error;
         }
         let CallError::Refused(mut status) = error else { return error };
         let redaction = match quoted {
             Quoted::Known(redaction) => Some(redaction.clone()),
-            // The object was not judged, and a busy API server gets no further request.
+            // The object was not judged, and a busy API server must get no further request.
             _ if matches!(status.code, 429 | 502..=504) => None,
             quoted => self.redaction_of(quoted).await,
         };
@@ -62,8 +63,8 @@ impl Performer {
     }
 }
 
-/// Returns a write without the values of parameters, for its announcement: in what others have reported of its object.
-/// Everything else is worded by the operator alone.
+/// Returns a write for its announcement, without the values of parameters. Only texts that other programs wrote are
+/// redacted; the operator writes all other texts itself.
 pub(super) fn without_values(says: &Says, redaction: &Redaction) -> Says {
     let mut says = says.clone();
     let redact = |said: &mut Box<str>| *said = redaction.apply(said).into();
@@ -107,8 +108,8 @@ mod tests {
         json!({"metadata": {"namespace": "ops", "name": "a", "uid": "u-1"}, "spec": spec})
     }
 
-    /// Returns the text shown for a refused write and the number of requests this took, if the API server gives them
-    /// this answer.
+    /// Returns the text shown for a refused write, if the API server gives this answer to reads, and the number of
+    /// requests.
     async fn shown(code: u16, quoted: Quoted<'_>, answer: Answer) -> (String, usize) {
         let (performer, asked) = performer(move |_| answer.clone());
         let error = performer.unquoted(refused(code, SAID), quoted).await;

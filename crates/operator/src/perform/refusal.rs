@@ -1,17 +1,17 @@
-//! Judges the refusal of a create of a run (section 9).
+//! Judges why the API server refused to create a run (section 9).
 
 use wfe_api::limits::cut;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::MAX_MESSAGE;
 use wfe_view::call::CallError;
 
-/// Judges a refused create: the reason of a final failure, or `None` if it is tried again.
+/// Judges a refused create. Returns the reason if the refusal is final, or `None` if the create is tried again.
 pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     let CallError::Refused(status) = error else {
         return None; // no answer: the outcome is unknown
     };
     if error.own_cause().is_some() || error.is_kind_missing() || is_starting(&status.message) {
-        return None; // nobody has judged the run: the operator, or the cluster, is not ready for it
+        return None; // the run was not judged: the operator or the cluster is not ready for it
     }
     let has_cause =
         |reason: &str| status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason);
@@ -20,18 +20,18 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
         403 if has_cause("NamespaceTerminating") => Some(FailureReason::ConfigurationError),
         403 => Some(FailureReason::Forbidden),
         400 | 404 | 413 | 422 => Some(FailureReason::ConfigurationError),
-        // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: the run was not judged yet.
+        // After 401 (a token that is being renewed), 409 (quota contention), 429 and 5xx, the run was not judged yet.
         _ => None,
     }
 }
 
-/// While it starts, an API server refuses what its admission plugins cannot judge yet, with these words and no other
-/// sign. The start deadline limits the wait.
+/// Returns whether the API server is still starting. It then refuses what its admission plugins cannot judge yet, and
+/// only this text shows the cause. The start deadline limits the wait.
 fn is_starting(message: &str) -> bool {
     message.ends_with(" is forbidden: not yet ready to handle request")
 }
 
-/// Returns the words of the API server for the refusal of an object of a kind, cut to a limit.
+/// Returns the API server's text for a refused object of this kind, cut to a limit.
 pub(super) fn message(kind: &str, error: &CallError) -> String {
     cut(&format!("the API server refused to create the {kind}: {error}"), MAX_MESSAGE)
 }
@@ -89,8 +89,8 @@ mod tests {
         }
     }
 
-    /// Two of them judge what the author of a schedule wrote. The others that refuse a create of the operator judge its
-    /// account, which is the operator's own trouble.
+    /// Two policies judge what the author of a schedule wrote. The other policies that refuse a create judge the
+    /// operator's account, and such a refusal is the operator's own fault.
     #[test]
     fn a_refusal_by_a_policy_that_ships_is_forbidden_only_where_it_judges_what_an_author_wrote() {
         let judged = ["retry", "workflow"];

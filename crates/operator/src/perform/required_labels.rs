@@ -1,8 +1,8 @@
-//! The labels and annotations by which a run is known. A run that loses one of them between request and answer has no
-//! owner.
+//! Checks the labels and annotations by which a run is recognized. If a run loses one of them on its way through
+//! admission, it has no owner.
 //!
-//! A mutating admission webhook can remove labels and annotations. Such a run is deleted at once and its execution
-//! ends: the next run would lose them, too, and runs would be created as fast as the watch delivers them.
+//! A mutating admission webhook can remove labels and annotations. Such a run is deleted at once, and its execution
+//! ends: the next run would lose them, too. Otherwise a new run would be created with each delivery of the watch.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,11 @@ use crate::verb::Verb;
 
 /// The prefix of all our labels and annotations.
 const OURS: &str = "kubernaut.ai/";
-/// How often a deletion is tried: Tekton may write the status of a new run in between, which changes its version.
+/// How many times a deletion is tried: Tekton may write the status of a new run meanwhile, which changes the run's
+/// version.
 const TRIES: u32 = 3;
 
-/// Returns the first of our labels and annotations that a run lacks, or has with another value than it was sent with.
+/// Returns the first of our labels and annotations that a run lacks, or whose value differs from the one that was sent.
 pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<String> {
     let lacks = |what: &str, sent: &Option<BTreeMap<String, String>>, found: &Option<BTreeMap<String, String>>| {
         let ours = sent.iter().flatten().filter(|(key, _)| key.starts_with(OURS));
@@ -36,13 +37,13 @@ pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<Str
 }
 
 impl Performer {
-    /// Deletes a run that came back without one of our labels or annotations, and refuses its execution.
+    /// Deletes a run that was stored without one of our labels or annotations, and refuses its execution.
     pub(super) async fn refuse_unmarked(&self, creation: &Creation, run: &DynamicObject, mark: &str) -> Vec<Learned> {
         let name = run.metadata.name.as_deref().unwrap_or_default();
         let mut learned = Vec::new();
         let fate = match self.delete_pending(run).await {
             Ok(()) => {
-                // The watch may have delivered it, and no execution may commit to it.
+                // The watch may have delivered the run already, and no execution may commit to it.
                 learned.extend(written(Kind::Run, run).map(|object| Learned::Expect(Expected::Absence { object })));
                 "it is deleted".to_owned()
             }
@@ -58,7 +59,7 @@ impl Performer {
         learned
     }
 
-    /// Deletes a run by its uid and version, if it is pending.
+    /// Deletes a run, by its uid and version, if it is still pending.
     async fn delete_pending(&self, run: &DynamicObject) -> Result<(), CallError> {
         let runs = self.cluster.runs();
         let name = run.metadata.name.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The writes to runs: create, release, delete, cancel.
+//! Writes to runs: creates, releases, deletes and cancels them.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::{
 use crate::verb::Verb;
 
 impl Performer {
-    /// Changes a run, once the facts are confirmed.
+    /// Confirms the facts of a change, and then changes the run.
     pub(super) async fn change(&self, common: &Common, change: &Change) -> Result<Vec<Learned>> {
         let Change { run, facts, to } = change;
         let mut learned = self.confirm(common, facts).await?;
@@ -37,7 +37,8 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Step (a). A create with an unknown outcome is repeated under the same name, because the view has not changed.
+    /// Creates a run (step (a)). A create with an unknown outcome is repeated under the same name, because the view has
+    /// not changed.
     pub(super) async fn create(&self, common: &Common, creation: &Creation) -> Result<Vec<Learned>> {
         let Creation { execution, number, request, had_run, at_most, .. } = creation;
         if let Some(version) = had_run {
@@ -86,11 +87,12 @@ impl Performer {
         }
     }
 
-    /// The name is taken: by our own run (after a crash or a lost answer), by another operator's, or by another object.
+    /// Finds out what has taken the name: our own run (after a crash or a lost answer), another operator's run, or
+    /// another object.
     async fn name_taken(&self, creation: &Creation, rendered: &DynamicObject) -> Result<Vec<Learned>> {
         let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
-            // The watch delivers the run, whatever its owner, and the next decision sees it.
+            // The watch delivers this run, whatever its owner, and the next decision takes it into account.
             Some(found) if observe_run(&found.metadata, &found.data, Order(0)).is_some() => {
                 Ok(expect_object(Kind::Run, &found))
             }
@@ -105,14 +107,15 @@ impl Performer {
         }
     }
 
-    /// Step (d): any operator may do it, at any later time, because the patch changes only a pending run. It records
-    /// the time on the run, because its deadlines count from there.
+    /// Releases a run (step (d)). Any operator may do so at any later time, because the patch changes only a pending
+    /// run. The time is recorded on the run, because the run's deadlines count from it.
     async fn release(&self, common: &Common, run: &RunId) -> Result<Vec<Learned>> {
         let released = match self.try_release(run, Some(common.now)).await {
-            // A failed test and a refusing policy get the same answer: only reading the run distinguishes them.
+            // A failed test in the patch and a refusing policy have the same code. Only a read of the run distinguishes
+            // them.
             Err(error @ CallError::Refused(_)) if error.code() == 422 => match self.read_run(&run.name).await? {
                 Some(found) if is(&found.metadata, &run.uid) && found.data["spec"]["status"] == wfe_tekton::PENDING => {
-                    // All annotations were removed, so there is no place for the time.
+                    // Without annotations, the run has no map to which the time could be added.
                     let is_bare = found.metadata.annotations.is_none_or(|annotations| annotations.is_empty());
                     if is_bare { self.try_release(run, None).await } else { Err(error) }
                 }
@@ -156,7 +159,7 @@ impl Performer {
         Ok(patched.object)
     }
 
-    /// Deletes a pending or finished run that has not changed: releasing it would change its version.
+    /// Deletes a pending or finished run that has not changed. A release would have changed its version.
     async fn delete(&self, common: &Common, run: &RunId, version: &Version, why: Unneeded) -> Result<Vec<Learned>> {
         let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
@@ -182,8 +185,8 @@ impl Performer {
         }
     }
 
-    /// Asks Tekton to stop a run, and records the reason on the run, so that it is not taken for a person's cancel. The
-    /// uid in the patch is its precondition.
+    /// Asks Tekton to stop a run, and records the reason on the run, so that the stop is not mistaken for a person's
+    /// cancellation. The uid in the patch is the precondition.
     async fn cancel(&self, common: &Common, run: &RunId, why: CancelReason) -> Result<Vec<Learned>> {
         let said = wfe_tekton::cancel_annotation(why);
         let learned = self
@@ -200,8 +203,8 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Asks Tekton again to stop a run. The count changes the run: an identical patch is no write, and does not reach
-    /// Tekton.
+    /// Asks Tekton again to stop a run. The count in the patch changes the run: without a change, Tekton would not be
+    /// notified.
     async fn ask_again(&self, common: &Common, run: &RunId, count: u32) -> Result<Vec<Learned>> {
         let asked = json!({wfe_api::labels::ANNOTATION_CANCEL_ASKED: count.to_string()});
         let learned = self.stop(run, &asked, &json!({})).await?;
@@ -214,7 +217,7 @@ impl Performer {
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
         let stopped = match self.send_patch(run, &patch).await {
             Ok(stopped) => stopped,
-            // The uid differs.
+            // The run has another uid now.
             Err(error) if error.code() == 422 => {
                 return Err(PerformError::Changed { what: format!("PipelineRun {run}") });
             }

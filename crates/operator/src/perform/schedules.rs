@@ -1,4 +1,4 @@
-//! The writes for schedules: their children and their statuses (section 12.5, 12.7).
+//! Writes for schedules: creates their children, and changes their statuses (sections 12.5 and 12.7).
 
 use chrono::TimeDelta;
 use kube::api::{Api, DynamicObject, GetParams, Patch, PatchParams};
@@ -23,20 +23,20 @@ use crate::verb::Verb;
 const SCHEDULES: &str = "workflowschedules";
 const SCHEDULE_STATUS: &str = "workflowschedules/status";
 
-/// The child of a schedule to be created.
+/// A child that is to be created.
 #[derive(Debug)]
 pub struct ChildCreation {
     /// The schedule.
     pub schedule: ScheduleId,
-    /// The generation that was judged.
+    /// The generation of the schedule that the decision saw.
     pub generation: i64,
-    /// The version that was judged.
+    /// The version of the schedule that the decision saw.
     pub version: Version,
-    /// The slot.
+    /// The slot of the child.
     pub slot: Time,
-    /// Until when it may begin.
+    /// The time before which the child must begin.
     pub start_before: Time,
-    /// The slot of an earlier create whose answer may have been lost.
+    /// The slot of an earlier create, if its answer may have been lost.
     pub not_made: Option<Time>,
 }
 
@@ -48,7 +48,7 @@ impl ChildCreation {
 }
 
 impl Performer {
-    /// Creates a child from the present template, unless the schedule has changed since it was judged. A create with an
+    /// Creates a child from the present template, unless the schedule has changed since the decision. A create with an
     /// unknown outcome is repeated under the same name.
     pub(super) async fn create_child(&self, creation: &ChildCreation, now: Time) -> Result<Vec<Learned>> {
         let ChildCreation { schedule, generation, version, slot, start_before, not_made } = creation;
@@ -58,8 +58,8 @@ impl Performer {
                 return Ok(expect_object(Kind::Execution, &found));
             }
         }
-        // From the API server's cache, which is ahead of every watch: many schedules are due in the same minute, and a
-        // read past the cache costs half as much as the create.
+        // This reads the API server's cache, which is never behind a watch. Many schedules are due in the same minute,
+        // and a read past the cache costs half as much as the create.
         let found = self.read_decided(schedule, *generation, Some(version)).await?;
         let name = child_name(&schedule.name, *slot);
         let template = (&found.data["spec"]["template"], &found.data["status"]["adjust"]);
@@ -76,7 +76,7 @@ impl Performer {
         }
     }
 
-    /// Writes the wanted status of a schedule. `shown` is the status that was judged.
+    /// Writes the wanted status of a schedule. `shown` is the status that the decision saw.
     pub(super) async fn record(&self, record: &Record, shown: &ScheduleStatus, now: Time) -> Result<Vec<Learned>> {
         let Record { schedule, version, gone, status, .. } = record;
         if let Some(name) = gone
@@ -100,7 +100,7 @@ impl Performer {
         let mut written = write(&sent).await;
         let is_new_word = status.next.is_some_and(|next| next.why == PlannedBy::Again);
         if is_new_word && written.as_ref().is_err_and(|error| error.code() == 422) {
-            // A CRD that is older than this word refuses it, and always would.
+            // An older CRD does not know this value, and would refuse it every time.
             sent["nextRunReason"] = json!(PlannedBy::CatchUp.as_str());
             written = write(&sent).await;
         }
@@ -120,7 +120,7 @@ impl Performer {
         }
     }
 
-    /// Reads a schedule from the store, or from the API server's cache, no older than this version.
+    /// Reads a schedule from the store; or, with `no_older`, from the API server's cache in at least this version.
     pub(super) async fn read_schedule(
         &self,
         schedule: &ScheduleId,
@@ -140,7 +140,7 @@ impl Performer {
             .map_err(|error| call(format!("read WorkflowSchedule {schedule}"), error))
     }
 
-    /// Announces a status that was written.
+    /// Announces a status of a schedule that was written.
     pub(super) fn tell_of_schedule(&self, of: &OfSchedule) {
         let OfSchedule { record: Record { schedule, version, status: wanted, suppressed, .. }, shown } = of;
         let metrics = self.metrics.schedules();
@@ -191,7 +191,8 @@ impl Performer {
     }
 }
 
-/// Makes the child of a slot. It has no owner, so deleting a schedule neither cancels a run nor lifts a block.
+/// Makes the child of a slot. The child has no owner reference, so the deletion of its schedule neither cancels a run
+/// nor lifts a block.
 fn render(
     schedule: &ScheduleId,
     name: &str,
@@ -221,8 +222,8 @@ fn render(
     })
 }
 
-/// Replaces values of the spec by those of a triage. Only parameters that the template has: a status never adds a
-/// parameter.
+/// Replaces values of the spec with those of a triage. Only parameters of the template are replaced: a status never
+/// adds a parameter.
 fn adjust(spec: &mut Map<String, Value>, adjusted: &Value) {
     if let Some(timeout) = adjusted["timeout"].as_str() {
         let config = spec.entry("executionConfig").or_insert_with(|| json!({}));

@@ -1,5 +1,5 @@
-//! Which skips are logged. A storm skips thousands of executions of one target in a second, and one line of each second
-//! says why; each execution has its own status and event.
+//! Chooses which skips are logged. A storm can skip thousands of executions of one target in a second; only one of them
+//! is logged per second. Each execution still has its own status and event.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wfe_core::target::TargetName;
 
-/// How long one logged skip of a target stands for the others.
+/// The period in which a target has at most one logged skip.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// The skips that were logged in the last second. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct SkipLines(Arc<Mutex<Window>>);
 
-/// The targets number no more than the skips that are written in a second.
+/// The logged targets of the present second. Their number is limited by the skips that can be written in a second.
 #[derive(Default)]
 struct Window {
     began: Option<Instant>,
@@ -24,7 +24,8 @@ struct Window {
 }
 
 impl SkipLines {
-    /// Returns whether a skip on this target is logged, and then how many were not since the last line.
+    /// Returns `None` if a skip on this target must not be logged. Otherwise it returns how many skips were not logged
+    /// since the last line.
     pub(super) fn may_log(&self, target: Option<&TargetName>, now: Instant) -> Option<u64> {
         let Some(target) = target else { return Some(0) };
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,4 @@
-//! Checks whether the API server has stored a status that it accepted: it silently drops a field that the CRD does not
-//! have.
+//! Checks whether the API server has stored a status that it accepted: it silently drops a field that the CRD lacks.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use wfe_view::index::Kind;
 use super::{Learned, PerformError, Performer, Result, expect_object};
 
 impl Performer {
-    /// Compares a written status with the object that came back, and returns what to await.
+    /// Compares a written status with the object that the API server returned. Returns what to await.
     ///
     /// # Errors
     /// A decisive field was not stored.
@@ -34,7 +33,7 @@ impl Performer {
         let decisive: Vec<&str> =
             dropped.iter().filter(|field| is_execution && is_decisive(field)).map(String::as_str).collect();
         if !decisive.is_empty() {
-            // If the CRD is the cause, this process stops deciding.
+            // If the CRD is the cause, this check makes the process stop deciding.
             self.crds.check().await;
             return Err(PerformError::Dropped { what: what.to_owned(), fields: decisive.join(", ") });
         }
@@ -46,7 +45,7 @@ impl Performer {
     }
 }
 
-/// Returns the fields of a status that were not stored as they were sent.
+/// Returns the fields of a status that differ from what was sent.
 fn dropped(sent: &Value, stored: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     compare(sent, stored, "status", &mut fields);

@@ -1,5 +1,5 @@
-//! The actions of a decision, prepared: each task owns the records that its requests need, because the view may change
-//! while it is carried out.
+//! Prepares the actions of a decision. Each task owns the records that its requests need, because the view may change
+//! while the task is carried out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,29 +25,29 @@ use crate::status::Subject;
 /// The tasks of one decision.
 #[derive(Debug)]
 pub struct Work {
-    /// The target.
+    /// The target of the decision.
     pub key: Key,
-    /// What they share.
+    /// What the tasks share.
     pub common: Common,
-    /// Each with its mark. A task that could not be prepared has failed already.
+    /// The tasks with their marks. A task that could not be prepared has already failed.
     pub tasks: Vec<(Mark, Result<Task>)>,
 }
 
-/// What the tasks of a decision share.
+/// The values that the tasks of a decision share.
 #[derive(Debug)]
 pub struct Common {
     /// The name of the target, if it can be read.
     pub target: Option<TargetName>,
-    /// The defaults of the configuration that the decision was made with.
+    /// The defaults of the configuration at the time of the decision.
     pub defaults: Defaults,
-    /// The holders named by skips that no watch delivers, by uid.
+    /// The uids of holders that skips name and that no watch delivers.
     pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,
 }
 
 impl Common {
-    /// Returns the target as log lines show it.
+    /// Returns the target in the form of log lines.
     pub(super) fn shown(&self) -> Shown<'_> {
         Shown(self.target.as_ref())
     }
@@ -58,15 +58,15 @@ impl Common {
 pub enum Task {
     /// Creates a run.
     Create(Creation),
-    /// Writes a status.
+    /// Writes the status of an execution.
     Write(Box<Write>, Subject),
     /// Skips executions.
     Skip {
-        /// Which ones.
+        /// The executions.
         skipped: Vec<(ExecutionId, Version, Subject)>,
-        /// Why.
+        /// Why they are skipped.
         skip: Arc<Skip>,
-        /// The fact behind it.
+        /// The fact that the skip depends on.
         fact: Fact,
     },
     /// Changes a run.
@@ -75,57 +75,57 @@ pub enum Task {
     Remove(ExecutionId, Version),
     /// Examines a failed run, with the evidence about it.
     Examine(RunId, Box<Evidence>),
-    /// Asks the conditions of a retry policy about a failed attempt.
+    /// Evaluates the conditions of a retry policy for a failed attempt.
     Ask(Question),
     /// Reads an execution that no watch delivers.
     ReadOwner(ExecutionId),
     /// Creates the child of a schedule.
     CreateChild(ChildCreation),
-    /// Writes the status of a schedule, with its present status.
+    /// Writes the status of a schedule; the second value is its present status.
     Record(Box<Record>, Box<ScheduleStatus>),
-    /// Does a step of the triage of a schedule.
+    /// Carries out a step of the triage of a schedule.
     Triage(Box<TriageStep>),
-    /// Announces something, for this attempt of the execution if it is a later one.
+    /// Announces something. The number of the attempt is set from the second attempt on.
     Tell(Announce, Option<u32>),
 }
 
 /// A run that is to be created.
 #[derive(Debug)]
 pub struct Creation {
-    /// For whom.
+    /// The execution that the run is for.
     pub execution: ExecutionId,
-    /// Which number.
+    /// The number of the run.
     pub number: RunNumber,
-    /// What the execution asks to run.
+    /// What the execution requests to run.
     pub request: Arc<RunRequest>,
-    /// The version that was judged, if a run of the execution was seen before.
+    /// The version of the execution that the decision saw, if the execution had a run before.
     pub had_run: Option<Version>,
-    /// The longest time-out of the run, if a retry policy leaves it less than the spec.
+    /// The limit of the run's time-out, if the retry policy leaves less time than the spec.
     pub at_most: Option<Duration>,
-    /// The attempt that the execution waits for, if it is Running.
+    /// The attempt that the execution waits for, if the execution is Running.
     pub attempt: Option<u32>,
 }
 
 impl Creation {
-    /// Returns the result that the run was refused for good.
+    /// Returns the result that the run was finally refused.
     pub(super) fn refused(&self, reason: FailureReason, message: &str) -> Learned {
         let refusal = Refusal { reason, message: message.into(), number: self.number };
         Learned::Refused { execution: self.execution.uid.clone(), attempt: self.attempt, refusal }
     }
 }
 
-/// A question to the conditions of a retry policy.
+/// The conditions of a retry policy that are to be evaluated for an attempt.
 #[derive(Debug)]
 pub struct Question {
     /// The execution with the policy.
     pub execution: ExecutionId,
-    /// The run of the attempt; none if its creation was refused.
+    /// The run of the attempt; `None` if its creation was refused.
     pub run: Option<RunId>,
     /// The facts about the attempt.
     pub failed: Box<AttemptFacts>,
-    /// `stopWhen`, if the policy has it.
+    /// `stopWhen`, if the policy sets it.
     pub stop_when: Option<Box<str>>,
-    /// `retryWhen`, if the policy has it.
+    /// `retryWhen`, if the policy sets it.
     pub retry_when: Option<Box<str>>,
 }
 
@@ -144,10 +144,10 @@ impl Work {
     }
 }
 
-/// Takes the records that an action needs from an entry.
+/// Copies the records that an action needs from an entry.
 ///
 /// # Errors
-/// An execution does not exist any more, so nothing can be written to it.
+/// If an execution no longer exists, so that nothing can be written to it.
 fn prepare(entry: &Entry, action: Action) -> Result<Task> {
     Ok(match action {
         Action::Create { execution, number, at_most } => {
@@ -220,7 +220,7 @@ fn gone(execution: &ExecutionId) -> PerformError {
     PerformError::Changed { what: format!("WorkflowExecution {execution}") }
 }
 
-/// Returns the record of an execution that its status is rendered from.
+/// Returns the fields of an execution that are needed to render its status.
 fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
     let execution = known(entry, id)?;
     let (is_running, run, started_at) = match &execution.state {

@@ -1,5 +1,5 @@
-//! The steps of a triage other than status writes: reading its evidence, creating an analyst, and reading its answer
-//! (section 13.3).
+//! The steps of a triage other than status writes: gathering evidence, creating an analyst, and reading the analyst's
+//! verdict (section 13.3).
 
 mod announcement;
 mod evidence;
@@ -23,9 +23,9 @@ use super::{Learned, Performer, Result, expect_object};
 
 /// How long an analyst is kept after its end, in seconds: a day, so that its logs can be read.
 const TTL: u32 = 24 * 3600;
-/// The parameter with the evidence.
+/// The parameter that contains the evidence.
 const EVIDENCE: &str = "EVIDENCE";
-/// The result with the verdict.
+/// The result that contains the verdict.
 const VERDICT: &str = "verdict";
 
 impl Performer {
@@ -38,7 +38,7 @@ impl Performer {
         }
     }
 
-    /// Reads the evidence for an analyst: the schedule, and its last failures.
+    /// Gathers the evidence for an analyst: the schedule and its last failures.
     async fn gather(&self, step: &TriageStep, gather: &Gather) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
         let found = self.read_schedule(schedule, None).await?.filter(|found| is(&found.metadata, &schedule.uid));
@@ -46,7 +46,7 @@ impl Performer {
         let mut failed = Vec::with_capacity(gather.children.len());
         for (slot, uid) in &gather.children {
             let name = child_name(&schedule.name, *slot);
-            // A failure that was removed meanwhile is no evidence any more.
+            // A failed child that was deleted meanwhile is no longer evidence.
             failed.extend(self.read_child(schedule, &name).await?.filter(|child| is(&child.metadata, uid)));
         }
         let gathered = evidence::gathered(step, gather, &found, &failed);
@@ -54,8 +54,8 @@ impl Performer {
         Ok(vec![Learned::Gathered(schedule.uid.clone(), Box::new(gathered))])
     }
 
-    /// Creates the execution that analyses, unless its triage is over by now. A create with an unknown outcome is
-    /// repeated under the same name.
+    /// Creates the analyst of a triage, unless the triage is over by now. A create with an unknown outcome is repeated
+    /// under the same name.
     async fn analyse(&self, step: &TriageStep, analyse: &Analyse) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
         let found = self.read_decided(schedule, analyse.generation, None).await?;
@@ -75,7 +75,7 @@ impl Performer {
         }
     }
 
-    /// Reads the answer of an analyst that completed: a result of its run.
+    /// Reads the verdict of an analyst that completed from a result of its run.
     async fn read_verdict(&self, step: &TriageStep, analyst: &ExecutionId) -> Result<Vec<Learned>> {
         let found = self.read_child(&step.schedule, &analyst.name).await?;
         let Some(found) = found.filter(|found| is(&found.metadata, &analyst.uid)) else {
@@ -104,13 +104,12 @@ fn heard(step: &TriageStep, said: std::result::Result<wfe_core::triage::Judgemen
     Learned::Heard(step.schedule.uid.clone(), Box::new(Heard { of: step.of.clone(), said }))
 }
 
-/// Returns that there is no verdict, and why.
+/// Returns the result that there is no verdict, with the reason.
 fn silent(step: &TriageStep, why: impl AsRef<str>) -> Vec<Learned> {
     vec![heard(step, Err(limits::cut(why.as_ref(), limits::TRIAGE_WHY).into()))]
 }
 
-/// Makes the execution that analyses. It runs on a target of its own, so neither the lock nor a block of the failing
-/// target stops it.
+/// Makes the analyst. It runs on a target of its own, so neither the lock nor a block of the failing target stops it.
 fn render(step: &TriageStep, analyse: &Analyse, name: &str, triage: &Value) -> Value {
     let schedule = &step.schedule;
     let mut config = Map::new();

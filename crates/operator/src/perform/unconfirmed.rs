@@ -1,7 +1,7 @@
-//! The announcements of writes whose answer was lost.
+//! Announcements of writes whose answers were lost.
 //!
-//! An announcement is made when the view shows the result of the write, and forgotten when the view shows that it did
-//! not happen. A crash loses it: the conditions have the truth.
+//! An announcement is made when the view shows the result of the write, and dropped when the view shows that the write
+//! did not succeed. A crash loses the announcements; the conditions remain the source of truth.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use wfe_view::index::Key;
 
 use crate::perform::{Announcement, AnnouncementKey, Sight};
 
-/// How many are kept: as many as there may be events that wait to be written.
+/// The limit of kept announcements: the same as the limit of waiting events.
 const MOST: usize = 16_384;
 
-/// By target, so that a decision on a target finds its own.
+/// The announcements by target, so that a decision on a target finds them.
 #[derive(Debug, Default)]
 pub struct UnconfirmedAnnouncements {
     announcements: HashMap<Key, HashMap<AnnouncementKey, Announcement>>,
@@ -22,8 +22,8 @@ pub struct UnconfirmedAnnouncements {
 }
 
 impl UnconfirmedAnnouncements {
-    /// Keeps the announcement of a write with an unknown outcome. A later try of the same write replaces an earlier
-    /// one. Returns whether there was room.
+    /// Keeps the announcement of a write with an unknown outcome. A later try of the same write replaces the earlier
+    /// announcement. Returns whether there was room.
     pub fn keep(&mut self, key: &Key, announcement: Announcement) -> bool {
         if self.count >= MOST {
             return false;
@@ -33,19 +33,19 @@ impl UnconfirmedAnnouncements {
         true
     }
 
-    /// Forgets the announcements about an execution or a schedule, because a later write to it has happened and was
-    /// announced: so the earlier tries have not.
+    /// Drops the announcements about an execution or a schedule after a later write to it succeeded and was announced.
+    /// That write shows that the earlier tries failed.
     pub fn forget(&mut self, key: &Key, about: &Uid) {
         self.retain(key, |announcement| announcement.about() != about);
     }
 
-    /// Forgets everything: another replica leads, and announces what it finds.
+    /// Drops all announcements: another replica leads, and announces what it finds.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes out the announcements whose result the view of a target shows, in the order of their uids, and forgets
-    /// those whose write can never happen any more.
+    /// Removes and returns the announcements whose result the view of a target shows, in the order of their uids.
+    /// Announcements of writes that can no longer succeed are dropped.
     pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Announcement> {
         let mut shown = Vec::new();
         self.retain(key, |announcement| match announcement.sight(target) {
@@ -124,7 +124,7 @@ mod tests {
         AnnouncedWrite::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
     }
 
-    /// What there is to tell of a write to an execution that rests on version 5.
+    /// Returns the announcement of a write that requires version 5 of an execution.
     fn announcement(uid: &str, told: AnnouncedWrite) -> Announcement {
         Announcement::new(None, &id(uid), &Version::new("5"), told)
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!((unconfirmed.count, unconfirmed.announcements.len()), (0, 0));
     }
 
-    /// A Running execution of version 6 that is on this attempt.
+    /// Returns a Running execution in version 6 that is on this attempt.
     fn on_attempt(attempt: usize) -> Target {
         let policy = wfe_api::retry::read(Some(&true.into())).unwrap().unwrap();
         let mut target = target(&[("a", "6", running(run()))]);
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(unconfirmed.take_shown(&key(), None).len(), 1, "nothing is known of the target any more");
     }
 
-    /// A schedule of this version whose status says that this run is the last.
+    /// Returns a schedule in this version whose status shows a last run with this outcome.
     fn scheduled(version: &str, outcome: Option<Outcome>) -> Target {
         let object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule",

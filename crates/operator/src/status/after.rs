@@ -1,4 +1,4 @@
-//! Status changes after the end: only conditions and the record of a clearance may change then.
+//! Status changes after the end. Only conditions and the record of a clearance may change then.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ClearanceStatus, WorkflowExecutionStatus, conditions, limits};
@@ -12,8 +12,8 @@ use wfe_view::observe::is_of_one_that_goes_on;
 use super::guard::count_clearance;
 use super::{Subject, amended, condition, lock_after_the_end};
 
-/// Renders that the target has drained after the end. Only conditions of a terminal status may change. If another
-/// program wrote the end, conditions that are true only before it are left out.
+/// Renders that the target has drained after the end. Only conditions of a terminal status may change. Conditions that
+/// apply only before the end are removed: another program may have written the end and left them.
 pub(super) fn freed(subject: &Subject, mut conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
     let was_locked = is_locked(&conditions);
     conditions.retain(|condition| condition.type_ == conditions::TARGET_LOCKED || !is_of_one_that_goes_on(condition));

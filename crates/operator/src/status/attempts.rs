@@ -1,5 +1,5 @@
-//! The attempts of an execution with a retry policy in its status: the list, which is written whole, and the condition
-//! `Retrying`.
+//! Renders the attempts of an execution with a retry policy: the list, which is always written as a whole, and the
+//! condition `Retrying`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use wfe_tekton::api_time;
 
 use super::{Subject, amended, base_status, condition, held, started_condition};
 
-/// Returns the attempts when the current one has been committed to its run.
+/// Returns the list of attempts after the current attempt has been committed to its run.
 pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus> {
     let mut all = listed(&retry.attempts);
     if all.is_empty() {
@@ -30,11 +30,11 @@ pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus>
     all
 }
 
-/// Returns the attempts when the current one has ended.
+/// Returns the list of attempts after the current attempt has ended.
 fn ended(subject: &Subject, retry: &Retry, end: &AttemptEnd) -> Vec<AttemptStatus> {
     let mut all = listed(&retry.attempts);
     if all.is_empty() {
-        // Another program wrote the status, which counts as the first attempt.
+        // Another program wrote the status, so the first attempt is missing from the list.
         let first = Attempt {
             run: subject.run.as_ref().filter(|_| subject.started_at.is_some()).map(|run| run.name.clone()),
             started_at: subject.started_at.filter(|_| subject.run.is_some()),
@@ -78,7 +78,7 @@ fn complete(entry: &mut AttemptStatus, end: &AttemptEnd) {
     entry.message = Some(limits::cut(&end.message, limits::ATTEMPT_MESSAGE)).filter(|message| !message.is_empty());
 }
 
-/// Writes a delay as Go does, in milliseconds where it has any.
+/// Formats a delay as Go does; fractions of a second become milliseconds.
 pub(crate) fn delay_text(delay: Duration) -> String {
     let whole = duration::format(delay);
     match delay.subsec_millis() {
@@ -89,13 +89,13 @@ pub(crate) fn delay_text(delay: Duration) -> String {
 
 /// A failed attempt that is followed by another.
 pub(super) struct Retried<'a> {
-    /// Which attempt has failed.
+    /// The number of the failed attempt.
     pub(super) attempt: u32,
-    /// How many there are at the most.
+    /// The largest possible number of attempts.
     pub(super) of: u32,
-    /// How it ended.
+    /// How the attempt ended.
     pub(super) end: &'a AttemptEnd,
-    /// The proof that a step of it ran, if it is not recorded yet.
+    /// The proof that a step of the attempt ran, if the proof is not recorded yet.
     pub(super) proof: Option<&'a Proof>,
     /// The wait before the next attempt.
     pub(super) delay: Duration,
@@ -103,7 +103,7 @@ pub(super) struct Retried<'a> {
     pub(super) not_before: Time,
 }
 
-/// Renders that an attempt has failed and that there is another: the execution stays Running.
+/// Renders that an attempt has failed and that another follows; the execution stays Running.
 pub(super) fn retried(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -134,11 +134,11 @@ pub(super) fn retried(
     WorkflowExecutionStatus { attempts, conditions, ..base_status(target, subject) }
 }
 
-/// The text before what delays the next attempt.
+/// The text in front of what delays the next attempt.
 const HELD_BACK: &str = "; it is held back: ";
 
-/// Renders what delays the next attempt, although its wait is over: in the condition `Waiting`, and after the present
-/// text of the condition `Retrying`.
+/// Renders what still delays the next attempt after its wait is over. The text goes into the condition `Waiting`, and
+/// is appended to the condition `Retrying`.
 pub(super) fn held_back(
     subject: &Subject,
     mut kept: Vec<Condition>,
@@ -148,15 +148,15 @@ pub(super) fn held_back(
     let why = waiting.message();
     for retrying in kept.iter_mut().filter(|it| it.type_ == conditions::RETRYING) {
         let said = retrying.message.split(HELD_BACK).next().unwrap_or_default();
-        // The text about the failure is cut, so that the end is complete.
+        // The text about the failure is cut to leave room for the appended text.
         let room = limits::MESSAGE.saturating_sub(u32::try_from(HELD_BACK.len() + why.len()).unwrap_or(u32::MAX));
         retrying.message = limits::cut(&format!("{}{HELD_BACK}{why}", limits::cut(said, room)), limits::MESSAGE);
     }
     amended(kept, condition(subject, now, conditions::WAITING, "True", waiting.reason(), &why))
 }
 
-/// Renders that an attempt runs: the condition of an execution with a policy; none without one. `begun` is when it has
-/// begun, if the status does not show it yet.
+/// Renders that an attempt is running; `None` without a retry policy. `begun` is when the attempt began, if the status
+/// does not show it yet.
 pub(super) fn runs(subject: &Subject, begun: Option<Time>) -> Option<Condition> {
     let retry = subject.retry.as_deref()?;
     let since = begun.or_else(|| retry.attempts.last()?.started_at).or(subject.started_at).unwrap_or_default();
@@ -164,8 +164,8 @@ pub(super) fn runs(subject: &Subject, begun: Option<Time>) -> Option<Condition> 
     Some(retrying(subject, since, "False", conditions::RUNNING, &message))
 }
 
-/// Adds the attempts to the end of an execution, if it has a policy and got its turn. An attempt that only waited stays
-/// as it is.
+/// Adds the attempts to the end of an execution with a policy, if it got its turn. An attempt that only waited stays
+/// unchanged.
 pub(super) fn finish(status: &mut WorkflowExecutionStatus, subject: &Subject, ending: &Ending, at: Time) {
     let Some(retry) = subject.retry.as_deref() else { return };
     let (end, reason, message) = match ending {

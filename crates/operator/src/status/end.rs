@@ -1,4 +1,4 @@
-//! The status of an execution that has ended.
+//! Renders the status of an execution that has ended.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
@@ -85,7 +85,7 @@ pub(super) fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) ->
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
     let task = failure.task.as_ref();
     let message = limits::cut(&failure.message, limits::MESSAGE);
-    // Programs pass the summary on, so it quotes no value.
+    // Other programs forward the summary, so it quotes no parameter value.
     let mut told = failure.clone();
     if let Some(redaction) = &subject.redaction {
         redact(&mut told, redaction);
@@ -95,9 +95,9 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         completion_time: Some(api_time(failure.failed_at)),
         duration: subject.is_running.then(|| duration::format(failure.ran_for)),
         run_sequence: failure.number.and_then(|number| i64::try_from(number).ok()),
-        // A failure without a target counts for none.
+        // A failure without a target counts for no target.
         consecutive_failures: target.map(|_| counter(failure.charge.consecutive_failures)),
-        // Time alone never frees a target that it exhausts.
+        // Time alone never unblocks a target whose retries are exhausted.
         next_allowed_execution: target
             .and(failure.charge.next_allowed_execution)
             .filter(|_| !failure.charge.exhausts)
@@ -137,7 +137,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
     }
 }
 
-/// Removes the values of parameters from what others have reported of a failure.
+/// Removes parameter values from the texts of a failure that other programs wrote.
 pub fn redact(failure: &mut Failure, redaction: &Redaction) {
     failure.message = redaction.apply(&failure.message).into();
     let Some(tried) = &mut failure.tried else { return };
@@ -149,7 +149,7 @@ pub fn redact(failure: &mut Failure, redaction: &Redaction) {
     }
 }
 
-/// Renders a skip: no start, no duration, no run.
+/// Renders a skip, which has no start, no duration and no run.
 #[must_use]
 pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now: Time) -> WorkflowExecutionStatus {
     let target_text = target.map(TargetName::as_str).unwrap_or_default();

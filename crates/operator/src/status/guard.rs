@@ -1,4 +1,5 @@
-//! The condition `Unguarded` of a clearance or a cancellation that no policy guarded when the operator saw it.
+//! Renders the condition `Unguarded` of a clearance or cancellation that no policy guarded when the operator first saw
+//! it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{Phase, WorkflowExecutionStatus, conditions};
@@ -7,7 +8,8 @@ use wfe_core::guard::{Directive, Unguarded};
 
 use super::{Subject, amended, condition};
 
-/// Renders whether it counts. Before the start this may be the first status.
+/// Renders whether the clearance or cancellation counts now. For a cancellation before the start, this may be the first
+/// status.
 pub(super) fn unguarded(
     subject: &Subject,
     kept: Vec<Condition>,
@@ -23,8 +25,8 @@ pub(super) fn unguarded(
     }
 }
 
-/// Keeps the condition of the cancellation when conditions are written whole. `counted`: when the cancellation has
-/// ended the execution, if it has.
+/// Keeps the condition of the cancellation when the list of conditions is replaced as a whole. `counted` is when the
+/// cancellation ended the execution, if it did.
 pub(super) fn keep_unguarded(
     subject: &Subject,
     mut status: WorkflowExecutionStatus,
@@ -43,7 +45,7 @@ pub(super) fn keep_unguarded(
     status
 }
 
-/// Records that a clearance counts, if these conditions state that it does not.
+/// Records that a clearance counts, if the conditions show so far that it does not.
 pub(super) fn count_clearance(subject: &Subject, mut kept: Vec<Condition>, now: Time) -> Vec<Condition> {
     let ignored = Directive::Clearance.reason(false);
     let is_it = |condition: &&mut Condition| condition.type_ == conditions::UNGUARDED && condition.reason == ignored;

@@ -11,8 +11,8 @@ use wfe_core::triage::{Adjust, Triage, Verdict};
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-/// Renders a status as a merge patch: a missing field is null, so that it is removed. `shown` is the present status: an
-/// unchanged condition keeps its time.
+/// Renders a status as a merge patch. A missing field becomes null, so that it is removed. `shown` is the present
+/// status: an unchanged condition keeps its time.
 #[must_use]
 pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus, now: Time) -> Value {
     let ScheduleStatus { last_run, last_missed, next, .. } = wanted;
@@ -39,7 +39,7 @@ pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus
 fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
     let LastRun { slot, again, started_at, ended_at, outcome, reason, fingerprint, message } = run;
     let mut rendered = Map::new();
-    // A refused child never existed.
+    // A child whose creation was refused never existed, so it has no name.
     let name = started_at.map(|_| child_name(&id.name, *slot));
     rendered.insert("name".to_owned(), json!(name));
     rendered.insert("slot".to_owned(), json!(api_time(*slot)));
@@ -73,7 +73,7 @@ fn render_triage(triage: &Triage) -> Value {
     })
 }
 
-/// Adjusted values only grow until all are removed at once, so no single key is removed.
+/// Adjusted values are only added one by one, and removed all at once. A single key is therefore never set to null.
 fn render_adjust(adjust: &Adjust) -> Value {
     json!({
         "interval": adjust.interval.map(duration::format),

@@ -1,4 +1,4 @@
-//! The short forms of a status: its summary for `kubectl get`, the next step for programs, and the conditions for tools
+//! Adds the short forms of a status: a summary for `kubectl get`, the next step for programs, and a condition for tools
 //! that wait for any kind of object (kstatus).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -24,8 +24,8 @@ pub(super) fn add_to_skip(mut status: WorkflowExecutionStatus) -> WorkflowExecut
     status
 }
 
-/// Returns what a write makes of the next step of an ended execution, given its whole status before; nothing if the
-/// step stays the same.
+/// Adds the next step of an ended execution to a write, if the write changes the step. `was` is the whole status before
+/// the write.
 pub(crate) fn renewed(was: &WorkflowExecutionStatus, write: WorkflowExecutionStatus) -> WorkflowExecutionStatus {
     let whole = WorkflowExecutionStatus {
         conditions: write.conditions.clone(),
@@ -69,7 +69,8 @@ fn failed(details: &FailureDetails) -> String {
     }
 }
 
-/// Returns the condition by which tools tell whether the object is done: none if it has completed or was skipped.
+/// Returns the condition that shows generic tools that the object is not done, or has failed; `None` if it has
+/// completed or was skipped.
 fn for_tools(subject: &Subject, status: &WorkflowExecutionStatus) -> Option<Condition> {
     let succeeded = status.conditions.iter().find(|it| it.type_ == conditions::SUCCEEDED)?;
     let type_ = match status.phase {

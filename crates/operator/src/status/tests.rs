@@ -1,4 +1,4 @@
-//! Tables of what a status says about each decision.
+//! Tables of the status that each decision leads to.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn a_skip_names_what_stands_in_the_way_and_for_how_long_where_time_lifts_it() {
             None,
         ),
     ] {
-        // Half a second later the remaining time in whole seconds is the same.
+        // Half a second later, the remaining time is the same in whole seconds.
         let details = skip_details(&skip, at(30) + half);
         assert_eq!((details.reason, details.conflicting_workflow.is_none()), (reason, true));
         assert_eq!((details.reason.as_str(), details.message), (skip.reason(), skip.message("node/n")));

@@ -11,7 +11,7 @@ use super::Sight;
 #[derive(Clone, Debug)]
 pub struct OfSchedule {
     pub(in crate::perform) record: Record,
-    /// The status before.
+    /// The status before the write.
     pub(in crate::perform) shown: Box<ScheduleStatus>,
 }
 
@@ -21,7 +21,7 @@ impl OfSchedule {
     }
 
     /// Looks for the result of the write in the present view of the schedule's target. Another replica may have written
-    /// the same, or something else.
+    /// the same status, or a different one.
     pub(in crate::perform) fn sight(&self, target: Option<&Target>) -> Sight {
         let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
         let wanted = &self.record.status;

@@ -1,5 +1,5 @@
-//! How each answer of the API server affects the facts that retries depend on. A fact holds only if an object was read
-//! that proves it. After any other answer nothing is written.
+//! Tests how each answer of the API server affects the facts that retries depend on. A fact is confirmed only by an
+//! object that proves it. After any other answer nothing is written.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,8 @@ fn common(strangers: &[&str]) -> Common {
     }
 }
 
-/// Confirms one fact while `answer` answers each request. Returns `holds`, another result, or the label of the error.
+/// Confirms one fact against an API server that gives `answer` to each request. Returns `holds`, another result, or the
+/// label of the error.
 async fn confirmed(
     fact: Fact,
     strangers: &[&str],
@@ -53,7 +54,8 @@ fn execution(uid: &str, status: &Value) -> Value {
     })
 }
 
-/// Returns a status in this phase. An execution with retries waits for its second attempt, or has begun it.
+/// Returns a status in this phase. An execution with retries waits for its second attempt, or has begun it; `second` is
+/// that attempt.
 fn status(phase: &str, second: &Value) -> Value {
     json!({
         "phase": phase, "startTime": "2027-01-01T00:00:00Z",
@@ -104,7 +106,7 @@ async fn an_execution_holds_its_target_where_it_is_read_as_running_and_a_strange
     }
 }
 
-/// Returns an object that a run of this execution has left.
+/// Returns a descendant that a run of this execution has left.
 fn left(kind: &str, version: &str, owner: &str, target: &str, status: &Value) -> Value {
     json!({
         "apiVersion": version, "kind": kind,
@@ -124,7 +126,7 @@ fn pod(owner: &str, target: &str, status: &Value) -> Value {
     left("Pod", "v1", owner, target, status)
 }
 
-/// Answers lists of pods with these pods, and lists of other kinds with nothing.
+/// Answers a list of pods with these pods, and any other list with no objects.
 fn only_pods(pods: Vec<Value>) -> impl Fn(&str) -> Answer + Send + Sync + 'static {
     move |uri| if uri.contains("/pods?") { Answer::page(&pods, "") } else { Answer::page(&[], "") }
 }
@@ -141,17 +143,17 @@ async fn a_target_has_drained_of_all_where_each_kind_was_listed_and_nothing_is_u
         (vec![pod("u-1", "node/a", &done), pod("u-2", "node/a", &json!({"phase": "Failed"}))], "holds"),
         (vec![pod("u-1", "node/a", &running)], "refuted"),
         (vec![pod("u-2", "node/a", &running)], "refuted"),
-        // None of these statuses proves that the pod is finished.
+        // None of these statuses proves that the pod has finished.
         (vec![pod("u-1", "node/a", &json!(null))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": 7}))], "refuted"),
         (vec![pod("u-1", "node/a", &json!({"phase": "Odd"}))], "refuted"),
-        // Another target, whose name gives the same label value.
+        // A pod of another target whose name leads to the same label value.
         (vec![pod("u-1", "node/b", &running)], "holds"),
     ] {
         let shown = format!("{pods:?}");
         assert_eq!(confirmed(of_all(), &[], only_pods(pods)).await, expected, "{shown}");
     }
-    // Only `Drained` ignores what the execution itself has left.
+    // `Drained` ignores what the execution itself has left; no other fact does.
     let own = only_pods(vec![pod("u-1", "node/a", &running)]);
     assert_eq!(confirmed(Fact::Drained(holder()), &[], own).await, "holds");
 }
@@ -177,7 +179,7 @@ async fn every_kind_that_a_run_leaves_is_listed_to_its_last_page() {
             let fails = move |uri: &str| if uri.contains(plural) { answer.clone() } else { Answer::page(&[], "") };
             assert_eq!(confirmed(of_all(), &[], fails).await, label, "{shown}");
         }
-        // The token of the next page has expired, or the kind is not served.
+        // The token of the next page has expired, or the kind is not installed.
         for (code, reason) in [(410, "Expired"), (404, "NotFound")] {
             let fails = move |uri: &str| match (uri.contains(plural), uri.contains("continue=more")) {
                 (true, false) => Answer::page(&[], "more"),

@@ -68,7 +68,8 @@ fn a_child_takes_what_a_triage_has_adjusted_of_what_its_template_has() {
     }
 }
 
-/// Returns the creation of a child for the slot 1800000000. `not_made` is set after an earlier create lost its answer.
+/// Returns the creation of a child for the slot 1800000000. `not_made` is the slot of an earlier create whose answer
+/// was lost.
 fn creation(not_made: Option<Time>) -> ChildCreation {
     let version = Version::new("7");
     ChildCreation { schedule: schedule(), generation: 3, version, slot: at(0), start_before: at(600), not_made }
@@ -98,8 +99,8 @@ fn child_of(uid: &str) -> Value {
     })
 }
 
-/// Creates a child while the reads of the schedule and of an existing child, and the create, are answered like this.
-/// Returns the result in one word, or the label of the error, and the number of requests.
+/// Creates a child while the API server gives these answers to the reads and to the create. Returns the result in one
+/// word, or the label of the error, and the number of requests.
 async fn made(
     creation: ChildCreation,
     schedule: impl Into<Option<Value>>,
@@ -173,7 +174,7 @@ async fn an_earlier_create_whose_answer_was_lost_is_looked_for_first() {
     }
 }
 
-/// Returns a refusal with the message and the details of a real API server.
+/// Returns a refusal with the message and details of a real API server.
 fn refusal(code: u16, message: &str, details: &Value) -> Answer {
     let reason = if code == 403 { "Forbidden" } else { "Invalid" };
     Answer::Json(

@@ -1,4 +1,4 @@
-//! Announces the outcome of a triage, once the status records it.
+//! Announces the outcome of a triage after the status records it.
 
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::ScheduleStatus;
@@ -8,7 +8,7 @@ use super::super::Performer;
 use crate::events::NewEvent;
 
 impl Performer {
-    /// Announces a status that was written: how a triage has ended, and that an earlier one is undone.
+    /// Announces from a written status how a triage ended, and that an earlier triage was undone.
     pub(in super::super) fn tell_of_triage(
         &self,
         schedule: &ScheduleId,
@@ -46,7 +46,7 @@ impl Performer {
     }
 }
 
-/// Names the adjusted fields. No value is included: that of a parameter may be a secret.
+/// Names the adjusted fields. Values are left out, because the value of a parameter may be a secret.
 fn changed(shown: &ScheduleStatus, wanted: &ScheduleStatus) -> String {
     let none = Adjust::default();
     let was = shown.adjust.as_deref().unwrap_or(&none);

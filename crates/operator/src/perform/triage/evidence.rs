@@ -1,4 +1,4 @@
-//! Makes evidence from the results of live reads: bounded, and without any value of a parameter.
+//! Makes evidence from the results of live reads: limited in size, and without any value of a parameter.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
 use wfe_tekton::{Redaction, api_time, parse_moment};
 
-/// The longest evidence, in bytes: a parameter may have 8,192.
+/// The limit of evidence, in bytes: a parameter may have 8,192.
 pub(super) const LONGEST: usize = 8_000;
-/// How much of each message is included, in characters: less, if not everything fits.
+/// How many characters of each message are included. If the evidence is too long, the next smaller number is tried.
 const MESSAGES: [u32; 4] = [500, 250, 100, 0];
 
-/// How many circuits are named: with more open circuits, their number is enough.
+/// How many circuits are named. With more open circuits, their number is sufficient.
 const CIRCUITS: usize = 16;
 
-/// Makes evidence. `failed` are the failures that were read, the newest first.
+/// Makes evidence. `failed` are the failed children that were read, the newest first.
 pub(super) fn gathered(
     step: &TriageStep,
     gather: &Gather,
@@ -52,14 +52,14 @@ pub(super) fn gathered(
     };
     let text = render(&evidence);
     let digest = Sha256::digest(&text).iter().fold(String::with_capacity(64), |mut digest, byte| {
-        let _ = write!(digest, "{byte:02x}"); // a string takes all
+        let _ = write!(digest, "{byte:02x}"); // writing to a string cannot fail
         digest
     });
     Gathered { of: step.of.clone(), evidence, text: text.into(), digest: digest.into() }
 }
 
-/// Reads one failure from the status of its execution. None if the status has no failure. Its parameters may be those
-/// of an earlier template.
+/// Reads one failure from the status of an execution; `None` if the status shows no failure. The execution's parameters
+/// may be those of an earlier template.
 fn failure(child: &DynamicObject, of_schedule: &Redaction) -> Option<FailureSeen> {
     let details = child.data["status"]["failureDetails"].as_object()?;
     let text = |key: &str| details.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -79,7 +79,7 @@ fn failure(child: &DynamicObject, of_schedule: &Redaction) -> Option<FailureSeen
     })
 }
 
-/// Renders evidence for an analyst that is a workflow. What does not fit is left out: first parts of the messages, then
+/// Renders evidence for an analyst that is a workflow. If it is too long, it omits first parts of the messages, then
 /// the oldest failures, and last the names of circuits.
 fn render(evidence: &Evidence) -> String {
     let all = evidence.failures.len();
@@ -130,12 +130,12 @@ fn as_text(evidence: &Evidence, messages: u32, failures: usize, circuits: usize)
         "failures": shown,
     });
     drop_nulls(&mut text);
-    // The evidence is the value of a parameter, in which Tekton would replace its variables. This is the same JSON
-    // without any.
+    // The evidence becomes the value of a parameter, in which Tekton would replace variables. This escape gives the
+    // same JSON without variables.
     text.to_string().replace("$(", "$\\u0028")
 }
 
-/// Leaves unknown fields out.
+/// Removes unknown fields, which are null.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! How the answers of the API server become results. `played` answers as each test needs it.
+//! Tests how answers of the API server become results. `played` gives the answers that each test needs.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn failed() -> Value {
     execution("nightly-1800000000", "c-1", "u-1", &json!({"phase": "Failed", "failureDetails": details}))
 }
 
-/// Performs a step while each request is answered like this. Returns the result in one line, or the label of the error,
+/// Performs a step while the API server gives these answers. Returns the result in one line, or the label of the error,
 /// and the number of requests.
 async fn done(step: TriageStep, answers: Vec<(&'static str, Answer)>) -> (String, usize) {
     let (performer, asked) = performer(move |uri| {

@@ -1,19 +1,20 @@
-//! Reads the answer of an analyst (section 13.3). It is text from a user: bounded first, then read as JSON, and refused
-//! with a reason. Another module decides what a verdict may do.
+//! Parses the verdict of an analyst (section 13.3). It is text from a user, so its length is limited before it is
+//! parsed as JSON, and a refusal has a reason. Another module decides what a verdict may change.
 
 use serde_json::{Map, Value};
 use wfe_api::variable;
 use wfe_core::triage::{Judgement, Verdict, Wanted};
 
-/// The longest result that is read, in bytes. Tekton passes 4 KiB unless it is configured otherwise.
+/// The limit of a result in bytes. Tekton passes 4 KiB unless it is configured otherwise.
 pub(super) const LONGEST: usize = 8 * 1024;
-/// How many parameter values a verdict may request: as many as a schedule may list.
+/// How many parameter values a verdict may request: as many as a schedule may allow.
 const PARAMETERS: usize = wfe_api::limits::TRIAGE_FIELDS as usize;
 
-/// Reads a verdict.
+/// Parses a verdict.
 ///
 /// # Errors
-/// Why it cannot be used, for people. No text of it is quoted except an unknown verdict, cut.
+/// Why the verdict cannot be used, for people. The message quotes none of the text except an unknown verdict, which is
+/// cut.
 pub(super) fn parse(text: &str) -> Result<Judgement, String> {
     if text.len() > LONGEST {
         return Err(format!("its result verdict has {} bytes, more than {LONGEST}", text.len()));
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// How many texts are tried: a million with `WFE_TEST_ALL=1`.
+    /// Returns how many texts are tried: a million with `WFE_TEST_ALL=1`.
     fn cases() -> ProptestConfig {
         let all = std::env::var_os("WFE_TEST_ALL").is_some();
         ProptestConfig { cases: if all { 1_000_000 } else { 2_000 }, ..ProptestConfig::default() }
@@ -165,7 +166,7 @@ mod tests {
         #[test]
         fn any_text_is_a_bounded_verdict_or_refused(json in any_json(), cut in 0..400_usize, raw in any::<bool>()) {
             let text = json.to_string();
-            // Also such as were cut in the middle.
+            // Some texts are cut in the middle.
             let text = if raw { text.chars().take(cut).collect() } else { text };
             match parse(&text) {
                 Ok(judgement) => {

@@ -1,4 +1,4 @@
-//! What the API server gets to see of attempts in a status.
+//! Tests how attempts appear in a written status.
 
 use serde_json::{Value, json};
 use wfe_core::action::Says;
@@ -25,7 +25,7 @@ fn end(seconds: i64, started: Ran, reason: Option<FailureReason>, message: &str)
     AttemptEnd { completed_at: at(seconds), started, reason, message: message.into() }
 }
 
-/// How the first attempt failed.
+/// Returns how the first attempt failed.
 fn first_end() -> AttemptEnd {
     end(9, Ran::No, Some(FailureReason::ImagePullBackOff), "no image")
 }
@@ -52,7 +52,7 @@ fn subject(attempts: Vec<Attempt>, number: u32) -> Subject {
     }
 }
 
-/// Returns what a write contains: the attempts, and the conditions by type with status, reason, message and time.
+/// Returns what a write contains: the attempts, and for each type of condition its status, reason, message and time.
 fn written(subject: &Subject, what: &Says, now: i64) -> (Value, Value) {
     let target = TargetName::parse("node/n").unwrap();
     let status = render(Some(&target), subject, what, Vec::new(), "runs", at(now));
@@ -199,7 +199,7 @@ fn the_end_completes_the_last_attempt_unless_that_only_waited() {
     assert_eq!(status.get("attempts"), None);
     assert_eq!(conditions["Retrying"][1], "MaxDuration");
 
-    // The execution was refused before its turn, so it has no attempt.
+    // The execution was refused before its turn, so it has no attempts.
     let undecided = Subject { is_running: false, started_at: None, run: None, ..subject(Vec::new(), 1) };
     let (status, conditions) = written(&undecided, &failed(None), 31);
     assert_eq!((status.get("attempts"), conditions.get("Retrying")), (None, None));

@@ -140,7 +140,7 @@ fn a_run_that_was_refused_has_no_name() {
     assert_eq!((rendered.get("name"), rendered.get("startedAt")), (Some(&Value::Null), Some(&Value::Null)));
 }
 
-/// Reads a status back that the operator has rendered.
+/// Parses a rendered status.
 fn read_back(rendered: &Value) -> ScheduleStatus {
     let object = json!({
         "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule",
@@ -180,7 +180,7 @@ fn what_is_written_is_read_back_and_fits_the_kind() {
     let bare = ScheduleStatus { triage: Some(Box::new(bare)), adjust: None, ..full() };
     let all = runs.into_iter().chain(plans).chain(ready).chain(held).chain(triages).chain([full(), bare, unsaid]);
     for wanted in all {
-        // The status before is the same, so no condition changes its time.
+        // The previous status is the same, so no condition changes its time.
         let rendered = schedule(&id(), &wanted, &wanted, at(100));
         assert_eq!(read_back(&rendered), wanted, "else it is written again and again: {rendered}");
         let typed: Result<wfe_api::WorkflowScheduleStatus, _> = serde_json::from_value(rendered.clone());

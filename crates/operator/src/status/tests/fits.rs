@@ -1,5 +1,5 @@
-//! Every status fits the CRD's schema: a status that the API server refuses would never be written. The rules over
-//! several fields are checked on the real API server.
+//! Tests that every status fits the CRD's schema: the API server would refuse any other status, so it could never be
+//! written. Tests on a real API server cover the rules across several fields.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use wfe_core::execution::{Clearance, Recorded};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, Stop};
 
-/// Says where a value does not fit a schema.
+/// Finds where a value does not fit a schema.
 fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
     let mut expect = |fits: bool, what: &str| {
         if !fits {
@@ -60,7 +60,7 @@ fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
             expect(schema["enum"].as_array().is_none_or(|values| values.contains(value)), "not of the enum");
             let is_date = || wfe_tekton::parse_moment(text).is_some();
             expect(schema["format"] != "date-time" || is_date(), "no time");
-            // What the rule `duration(self)` takes.
+            // Accepts what the rule `duration(self)` accepts.
             let is_go = || duration::parse(text).is_ok();
             let has_duration = ["uration", "BeforeFailure", ".delay"].iter().any(|end| path.ends_with(end));
             expect(!has_duration || is_go(), "no duration");
@@ -76,7 +76,7 @@ fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Lengths here are far below what a float holds exactly.
+/// Converts a length to a float; lengths here are small enough to be exact.
 #[allow(clippy::cast_precision_loss)]
 fn count(length: usize) -> f64 {
     length as f64
@@ -138,7 +138,7 @@ fn failures() -> impl Strategy<Value = Failure> {
         },
     );
     let outcome = (texts(), texts(), prop::option::of(times())).prop_map(|(reason, message, completed_at)| {
-        // As `observe_run` cuts them.
+        // Texts are cut as in `observe_run`.
         let short = |text: &str| limits::cut(text, wfe_tekton::MAX_MESSAGE).into();
         Outcome { succeeded: false, reason: short(&reason), message: short(&message), completed_at }
     });
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// What a Running execution may wait for, in words as long as they can be.
+/// Generates what a Running execution may wait for, with texts up to the longest possible.
 fn awaiting() -> impl Strategy<Value = Awaiting> {
     let waits = prop::sample::select(vec![Wait::Controller, Wait::Bundle, Wait::Pod]);
     (waits, times(), texts(), prop::option::of(texts()), texts(), any::<bool>(), 0..3_u8).prop_map(
@@ -241,12 +241,12 @@ fn ends() -> impl Strategy<Value = AttemptEnd> {
     )
 }
 
-/// As long as Go can hold: what was longer was not read.
+/// Generates delays up to the longest that Go can hold. Longer ones are not read from a status.
 fn delays() -> impl Strategy<Value = Duration> {
     (0..i64::MAX.unsigned_abs()).prop_map(Duration::from_nanos)
 }
 
-/// What a status may say of attempts, also one that somebody has edited.
+/// Generates attempts that a status may contain, including edited ones.
 fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     let delay = prop::option::of(delays());
     let run = prop::option::of(texts().prop_map(|name| format!("r{name}").into()));
@@ -255,7 +255,7 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
         let (not_before, started_at) = times;
         Attempt { delay, not_before, run, started_at, end }
     });
-    // The last is not ended where another is appended: there are twenty at the most.
+    // A status holds at most twenty attempts, and one more may be appended, so there are fewer here.
     prop::collection::vec(attempt, 0..20)
 }
 
@@ -297,14 +297,14 @@ proptest! {
     }
 }
 
-/// Returns where a status does not fit the schema.
+/// Returns the places where a status does not fit the schema.
 fn misfits_of(status: &WorkflowExecutionStatus) -> Vec<String> {
     let mut found = Vec::new();
     misfits(&STATUS_SCHEMA, &serde_json::to_value(status).unwrap(), "status", &mut found);
     found
 }
 
-/// What an older CRD, another operator or an administrator may have made of names.
+/// Generates names that an older CRD, another operator or an administrator may have made.
 fn ids() -> impl Strategy<Value = ExecutionId> {
     (texts(), texts()).prop_map(|(namespace, name)| ExecutionId {
         namespace: namespace.into(),

@@ -88,7 +88,7 @@ fn the_same_failures_have_the_same_digest_and_others_another() {
 
 #[test]
 fn evidence_that_is_too_large_loses_words_first_and_then_the_oldest_failures() {
-    // The largest messages that statuses hold, in characters of four bytes.
+    // The longest messages that a status can hold, in characters of four bytes.
     let wide = "\u{1f600}".repeat(5000);
     let all: Vec<_> = (0..5).map(|n| failed(&format!("nightly-{n}"), &wide)).collect();
     let large = gathered_of(&all);
