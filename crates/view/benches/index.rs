@@ -1,5 +1,5 @@
-//! The cost of the index and of parsing objects for it: a delivery, a start with many objects, and each object as a
-//! watch delivers it.
+//! Measures the cost of the index, and of reading objects for it: one delivery, a start with many objects, and each
+//! object as a watch delivers it.
 
 #[path = "../tests/objects/mod.rs"]
 mod objects;
@@ -19,7 +19,7 @@ use wfe_view::index::{Delivery, Index, Kind};
 use wfe_view::partial::PartialObject;
 use wfe_view::read::read;
 
-/// How many executions a start lists, each with its run.
+/// How many executions a start lists. Each has a run.
 const STARTS: [u32; 3] = [100, 1000, 10_000];
 /// How many executions each target has.
 const PER_TARGET: u32 = 10;
@@ -38,7 +38,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// What the watches deliver about one execution: the name in the results, the kind and the object.
+/// Returns what the watches deliver about one execution: the name in the results, the kind and the object.
 fn brought() -> [(&'static str, Kind, Value); 7] {
     [
         ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
@@ -51,7 +51,7 @@ fn brought() -> [(&'static str, Kind, Value); 7] {
     ]
 }
 
-/// Measures the way from the bytes of a watch event to the record, and its second half alone.
+/// Measures the conversion of a watch event's bytes to a record, and separately that of the parsed object.
 fn reading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("read");
     for (name, kind, object) in brought() {
@@ -74,7 +74,7 @@ fn reading(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures one delivery to an index of a hundred executions, on a target whose run is in progress.
+/// Measures one delivery to an index of a hundred executions, for a target whose run is in progress.
 fn applying(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("apply");
     let mut index = started(100);
@@ -98,7 +98,7 @@ fn applying(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the delivery of all parsed lists of a start. Nothing is decided before the last list ends.
+/// Measures the delivery of all parsed lists of a start. No decision is made before the last list ends.
 fn starting(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("start");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -112,7 +112,7 @@ fn starting(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures a decision on a target with very many schedules, none of which is due.
+/// Measures a decision on a target with very many schedules, of which none is due.
 fn crowded(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("schedules");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);

@@ -1,4 +1,4 @@
-//! Why a request failed, and what that means.
+//! The reasons why a request failed, and what follows from each.
 
 mod denial;
 
@@ -11,20 +11,20 @@ use wfe_core::trouble::OwnCause;
 
 use crate::error_chain::with_causes;
 
-/// How long a request is delayed at most because the API server, or a program that answers in its place, asked for it:
-/// as long as this operator waits by itself after many failures. A server that is still busy asks again, and one that
-/// asks for a day does not stop a target for a day.
+/// The limit of a delay that the API server, or a program in its place, asks for: as long as the operator itself waits
+/// after many failures. A server that is still busy asks again. A server that asks for a day must not stop a target for
+/// a day.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// No answer within this time; the outcome of a write is unknown.
+    /// No answer arrived within this time, so the outcome of a write is unknown.
     #[error("no answer within {} s", .0.as_secs().max(1))]
     TimedOut(Duration),
-    /// The API server refused.
+    /// The API server refused the request.
     #[error("{}{}", .0.message, advice(.0))]
     Refused(Box<kube::core::Status>),
-    /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
+    /// The connection failed, or the answer could not be read, so the outcome of a write is unknown.
     #[error("{}", with_causes(.0.as_ref()))]
     Transport(Box<kube::Error>),
     /// Another replica may lead now. The write was not sent, or its outcome is unknown.
@@ -42,25 +42,25 @@ impl CallError {
         }
     }
 
-    /// Returns whether the failed write may have happened. The end of a term is no doubt: the next leader announces
-    /// what happened.
+    /// Returns whether the failed write may have succeeded, and this process must find out. The end of a term does not
+    /// count: the next leader announces what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
             Self::TimedOut(_) | Self::Transport(_) => true,
-            // The API server gave up, or its store did not answer it.
+            // The API server gave up, or its store did not answer.
             Self::Refused(status) => status.code >= 500,
             Self::NotLeading => false,
         }
     }
 
-    /// Returns whether the operator's own account lacks the right for this request.
+    /// Returns whether the operator's own account lacks permission for this request.
     #[must_use]
     pub fn lacks_right(&self) -> bool {
         matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
-    /// Returns the operator's own trouble behind a refusal: then the content of the request was never judged.
+    /// Returns the operator's own fault that caused a refusal, if any. The content of the request was not judged then.
     #[must_use]
     pub fn own_cause(&self) -> Option<OwnCause> {
         let Self::Refused(status) = self else { return None };
@@ -73,7 +73,7 @@ impl CallError {
         matches!(self, Self::Refused(status) if denial::is_kind_missing(status))
     }
 
-    /// Returns how long the API server asks to wait (`Retry-After`), if it does, up to a limit.
+    /// Returns how long the API server asks to wait (`Retry-After`), up to a limit; `None` if it does not ask.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -97,7 +97,7 @@ impl From<kube::Error> for CallError {
     }
 }
 
-/// Returns what a person can do about a refusal.
+/// Returns advice for a person about a refusal.
 fn advice(status: &kube::core::Status) -> String {
     if lacks_right(status) {
         return "; give the operator this right, it is in config/rbac".to_owned();
@@ -105,7 +105,7 @@ fn advice(status: &kube::core::Status) -> String {
     remedy(status).map(|remedy| format!("; {remedy}")).unwrap_or_default()
 }
 
-/// Makes one request, and waits for its answer no longer than this.
+/// Sends one request, and waits for its answer up to this time.
 ///
 /// # Errors
 /// Why the request failed.
@@ -113,7 +113,7 @@ pub fn within<T>(
     limit: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> impl Future<Output = Result<T, CallError>> {
-    // Not an async function: that would hold the request, which is large, twice.
+    // Not an async function, because that would store the large request twice.
     tokio::time::timeout(limit, request).map(move |answer| match answer {
         Ok(answer) => answer.map_err(CallError::from),
         Err(_) => Err(CallError::TimedOut(limit)),

@@ -1,15 +1,15 @@
-//! Errors as people read them: with their causes.
+//! Renders errors for people, together with their causes.
 //!
-//! The error of a client only states that it cannot connect. The cause (an unknown certificate, a name that does not
-//! resolve) is in its sources, which `Display` leaves out.
+//! A client's error shows only that it cannot connect. The cause (an unknown certificate, a name that does not resolve)
+//! is in the sources of the error, which `Display` omits.
 
 use std::error::Error;
 
-/// How many sources are shown: twice as many as the deepest chain of the client has.
+/// The limit of shown sources: twice the depth of the deepest chain of the client.
 const DEPTH: usize = 16;
 
-/// Renders an error with all its sources, from the outermost to the first cause. A source that the text before it
-/// quotes is not repeated.
+/// Renders an error with all its sources, the outermost first. A source is omitted if the text before it already
+/// contains it.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut said = error.to_string();

@@ -1,7 +1,8 @@
-//! The deliveries of the watches, as small parsed records by target.
+//! Stores the deliveries of the watches as small parsed records, by target.
 //!
-//! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows
-//! when a target may be decided on: not before the watch has delivered this process's own writes to it (section 5.7).
+//! The index is synchronous and owned by one task, so it needs no locks. It has no clock: times come with the
+//! deliveries. A target may be decided on only after the watch has delivered this process's own writes to it (section
+//! 5.7).
 
 mod circuits;
 mod delivery;
@@ -38,61 +39,61 @@ use intern::Interner;
 use places::AllPlaces;
 pub use places::LimitCount;
 
-/// One target, with what the operator needs beside it.
+/// One target, with further records that the operator needs.
 #[derive(Debug, Default)]
 pub struct Entry {
     /// The input of decisions.
     pub target: Target,
     beside: UidMap<Beside>,
     expected: Expectations,
-    /// The executions and runs that were deleted since the last decision: the late answer of a write does not wait for
-    /// them.
+    /// The executions and runs that were deleted since the last decision. If the answer of a write to one of them comes
+    /// late, its delivery is not awaited.
     vanished: SmallMap<()>,
-    /// What was seen of the runs, by uid, until their executions have ended.
+    /// The evidence about runs, by uid, until their executions have ended.
     evidence: UidMap<Evidence>,
 }
 
-/// What the operator keeps of an execution beyond what decisions need.
+/// What the operator stores about an execution beyond the input of decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// `metadata.generation`.
     pub generation: i64,
-    /// What it asks to run, while it is undecided; with a retry policy, until it has ended.
+    /// What the execution requests to run. Stored while it is undecided; with a retry policy, until it has ended.
     pub request: Option<Arc<RunRequest>>,
-    /// The redaction of its texts, until everything about it is announced.
+    /// The redaction for texts about the execution, until everything about it is announced.
     pub redaction: Option<Arc<Redaction>>,
-    /// Whether a run of it was seen, even if it is gone.
+    /// Whether any run of the execution was seen, even if that run is gone.
     pub had_run: bool,
 }
 
 impl Entry {
-    /// Makes the entry of a target without records.
+    /// Makes the entry of a target that has no records yet.
     fn new(common: InCommon) -> Self {
         let InCommon { blind_to_schedules, guard } = common;
         Self { target: Target { blind_to_schedules, guard, ..Target::default() }, ..Self::default() }
     }
 
-    /// Returns what the operator keeps of an execution.
+    /// Returns what the operator stores about an execution.
     #[must_use]
     pub fn beside(&self, uid: &Uid) -> Beside {
         self.beside.get(uid).cloned().unwrap_or_default()
     }
 }
 
-/// What is the same for all targets.
+/// The values that are the same for all targets.
 #[derive(Clone, Copy, Debug)]
 struct InCommon {
     blind_to_schedules: bool,
     guard: Guard,
 }
 
-/// All targets.
+/// The records of all targets.
 #[derive(Debug)]
 pub struct Index {
-    /// The one namespace whose executions are watched; `None`: all.
+    /// The only namespace whose executions are watched; `None` for all namespaces.
     watch_namespace: Option<String>,
     targets: Targets,
-    /// The target of each object, by kind; also what a list must contain if it still exists.
+    /// The target of each object, by kind. When a list ends, an object that is here but not in the list was deleted.
     places: HashMap<Kind, HashMap<Uid, Key>>,
     /// The namespaces, by uid.
     namespaces: HashMap<Uid, Box<str>>,
@@ -100,14 +101,14 @@ pub struct Index {
     paused: HashMap<Box<str>, Arc<Pause>>,
     /// The names of the namespaces that are being deleted.
     leaving: HashSet<Box<str>>,
-    /// The names of the namespaces with executions or schedules, which their records share.
+    /// The names of the namespaces with executions or schedules. Records share these strings.
     shared: HashSet<Arc<str>>,
-    /// When the triage of a schedule in a namespace began within the last hour, by its status or because this process
-    /// has requested it.
+    /// When a triage began for a schedule of a namespace within the last hour, by the schedule's status or because this
+    /// process requested the triage.
     triages: HashMap<Uid, (Arc<str>, Time)>,
-    /// What executions run, and what the children of schedules would run.
+    /// The shared copies of what executions run, and of what the children of schedules would run.
     origins: Interner<Arc<Origin>>,
-    /// The fingerprints of failures.
+    /// The shared copies of fingerprints of failures.
     fingerprints: Interner<Fingerprint>,
     /// Whether the watch of schedules works.
     hears_schedules: bool,
@@ -116,23 +117,23 @@ pub struct Index {
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
-    /// The shared failures.
+    /// The circuits.
     breakers: Breakers,
-    /// The places of all targets in the limits.
+    /// The places of all targets in the concurrency limits.
     limited: AllPlaces,
 }
 
-/// The targets by key. Boxed, because a table has room for half as many entries again.
+/// The targets by key. Entries are boxed, because a hash table reserves room for half as many more.
 type Targets = HashMap<Key, Box<Entry>>;
 
-/// The progress of the lists of one watch.
+/// The progress of the lists of one kind.
 #[derive(Debug, Default)]
 struct List {
     /// How many lists have begun.
     epoch: u64,
-    /// Whether a list has been completed: before that nothing is known.
+    /// Whether a list has been completed. Before that, nothing is known about the kind.
     complete_once: bool,
-    /// The position in the order of creation of all objects that the current list adds.
+    /// The position in the order of creation that all objects added by the current list get.
     place: u64,
     /// The objects that the current list has delivered.
     seen: Option<HashSet<Uid>>,
@@ -163,20 +164,20 @@ impl Index {
         }
     }
 
-    /// Returns whether all watches except that of schedules have delivered their first list. Before that no target can
+    /// Returns whether all watches except that of schedules have delivered their first list. Before that, no target may
     /// be decided on.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         Kind::NEEDED.iter().all(|kind| self.lists[kind].complete_once)
     }
 
-    /// Returns those of these watches that have not delivered their first list, in order.
+    /// Returns which of these watches have not delivered their first list, in order.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Kind> {
         Kind::NEEDED.into_iter().filter(|kind| !self.lists[kind].complete_once).collect()
     }
 
-    /// Returns the executions whose run lives in another execution namespace.
+    /// Returns the executions whose run is in another execution namespace.
     pub fn elsewhere(&self) -> impl Iterator<Item = &ExecutionId> {
         self.targets
             .values()
@@ -195,14 +196,14 @@ impl Index {
         self.places[&Kind::Run].contains_key(uid)
     }
 
-    /// Returns whether an execution is known that has not ended.
+    /// Returns whether an execution is known and has not ended.
     #[must_use]
     pub fn goes_on(&self, execution: &Uid) -> bool {
         let entry = self.places[&Kind::Execution].get(execution).and_then(|key| self.entry(key));
         entry.and_then(|entry| entry.target.executions.get(execution)).is_some_and(|known| !known.is_terminal())
     }
 
-    /// Takes in what a watch has delivered at a time.
+    /// Applies a delivery of a watch. `now` is the time of the delivery.
     pub fn apply(&mut self, delivery: Delivery, now: Time) {
         match delivery {
             Delivery::ListBegins(kind) => {
@@ -243,40 +244,40 @@ impl Index {
         }
     }
 
-    /// Returns the targets that have changed since the last call, also forgotten ones, in the order of their keys.
+    /// Returns the targets that have changed since the last call, including removed ones, in the order of their keys.
     pub fn take_dirty(&mut self) -> Vec<Key> {
         let mut keys: Vec<Key> = std::mem::take(&mut self.dirty).into_iter().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// Returns a target if it may be decided on now: all watches have delivered, no list is under way, and the
-    /// process's own writes are seen. Half a list can contain one's own run and lack the one that came before it. The
-    /// watch of schedules does not count: without it, only schedules are not decided on.
+    /// Returns a target if it may be decided on now: all watches have delivered, no list is in progress, and the
+    /// process's own writes were seen. Half a list can contain an execution's newest run and lack an earlier one. The
+    /// watch of schedules does not matter here: without it, only schedules are not decided on.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
         let is_awaited = |entry: &Entry| entry.expected.holds(entry.target.blind_to_schedules);
         self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && !is_awaited(entry))
     }
 
-    /// Returns whether a list is under way, other than one of schedules: nothing is decided until it ends.
+    /// Returns whether a list is in progress, other than one of schedules. Until it ends, nothing is decided.
     #[must_use]
     pub fn is_listing(&self) -> bool {
         Kind::NEEDED.iter().any(|kind| self.lists[kind].seen.is_some())
     }
 
-    /// Returns a target, whether or not it may be decided on.
+    /// Returns a target, even if it must not be decided on now.
     #[must_use]
     pub fn entry(&self, key: &Key) -> Option<&Entry> {
         self.targets.get(key).map(Box::as_ref)
     }
 
-    /// Returns the targets that are known.
+    /// Returns the keys of all known targets.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.targets.keys()
     }
 
-    /// Returns how many targets are known.
+    /// Returns the number of known targets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.targets.len()
@@ -289,7 +290,7 @@ impl Index {
     }
 }
 
-/// Returns the entry of a target; adds it if there is none.
+/// Returns the entry of a target, and adds it if it is missing.
 fn open<'a>(targets: &'a mut Targets, key: &Key, common: InCommon) -> &'a mut Entry {
     targets.entry(key.clone()).or_insert_with(|| Box::new(Entry::new(common)))
 }

@@ -1,7 +1,7 @@
-//! The view of a cluster: objects as they are sent, read into small records by target.
+//! The view of a cluster: converts objects from the API server to small records, stored by target.
 //!
-//! The operator fills it from its watches, the plugin from one list of each kind, and both decide on the same view. It
-//! writes nothing, counts nothing, has no clock, and does not know who leads.
+//! The operator fills the view from its watches; the plugin fills it from one list of each kind. Both make decisions on
+//! the same view. It writes nothing, has no clock and no metrics, and does not know which replica leads.
 
 pub mod call;
 pub mod error_chain;

@@ -1,5 +1,5 @@
-//! Reads a `WorkflowExecution` into the record that the index keeps. Total: an object of any shape has a record, so one
-//! bad object never stops the watch of the others.
+//! Converts a `WorkflowExecution` to the record that the index stores. An object of any shape has a record, so one
+//! malformed object never stops the watch of the others.
 
 mod end;
 mod retry;
@@ -39,7 +39,7 @@ use crate::index::ExecutionRecord;
 pub use schedule::observe_schedule;
 
 /// Reads one `WorkflowExecution`. A run in another namespace than `execution_namespace` belongs to another operator.
-/// `None` only for an object without name, namespace or uid, which no API server makes.
+/// `None` only for an object without name, namespace or uid, which no API server creates.
 #[must_use]
 pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> Option<ExecutionRecord> {
     let meta = &object.metadata;
@@ -69,7 +69,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             let state = decided_state(&object.data["status"], &conditions, phase);
             let is_running = matches!(state, ExecutionState::Running { .. });
             let retry = is_running.then(|| retry::running(spec, &object.data["status"])).flatten();
-            // A later attempt makes another run.
+            // A later attempt needs another run.
             let request = retry.as_ref().and_then(|_| usable_request(&id, spec).ok().map(Arc::new));
             (target, state, request, retry)
         }
@@ -99,7 +99,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         deleting: meta.deletion_timestamp.is_some(),
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
-        origin: Arc::new(origin(&spec["workflowRef"])), // the index shares it
+        origin: Arc::new(origin(&spec["workflowRef"])), // the index replaces it with a shared copy
         bundle: Bundle::new(
             spec.pointer("/workflowRef/containerImage").and_then(Value::as_str).unwrap_or_default(),
             spec.pointer("/workflowRef/containerDigest").and_then(Value::as_str),
@@ -111,7 +111,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         retry: retry.map(Box::new),
         clearance: clearance.map(Box::new),
         cancellation: cancellation(&spec["cancellation"], &conditions).map(Box::new),
-        paused: None, // the index knows the namespaces
+        paused: None, // the index knows which namespaces are paused
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
         waiting_shown: waiting_shown(&conditions).map(Box::new),
         draining_shown,
@@ -125,21 +125,20 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         child: child_of(&id, &spec["remediationRequestRef"]).map(Box::new),
         id,
         state,
-        memory: None, // the index keeps it
+        memory: None, // the index sets it
     };
     let (redaction, end) = (redaction.map(Arc::new), end.map(Box::new));
     let generation = meta.generation.unwrap_or_default();
     Some(ExecutionRecord { execution, target, generation, request, redaction, end })
 }
 
-/// Returns whether an execution with this phase has ended. An unknown phase of another version does not count as an
-/// end.
+/// Returns whether an execution in this phase has ended. An unknown phase of another version does not count as an end.
 fn is_final(phase: Option<&str>) -> bool {
     [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()))
 }
 
-/// Returns whether a condition is true only of an execution that has not ended. A status that another program ended may
-/// still have it.
+/// Returns whether a condition applies only before the end of an execution. It may be left in a status whose end
+/// another program wrote.
 #[must_use]
 pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     matches!(
@@ -148,14 +147,14 @@ pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     )
 }
 
-/// Reads a `workflowRef` for fingerprints. Total: missing fields are empty.
+/// Reads a `workflowRef` for fingerprints. Missing fields become empty.
 fn origin(workflow: &Value) -> Origin {
     let text = |key: &str| workflow[key].as_str().unwrap_or_default();
     Origin::new(text("workflowId"), text("version"), text("containerImage"))
 }
 
-/// Reads the relation of an execution to the schedule that it was made for: it names the schedule, with its uid, in its
-/// own namespace, and its name contains the slot (section 12.5).
+/// Reads the relation of an execution to its schedule: the execution names the schedule and its uid, is in the same
+/// namespace, and its name contains the slot (section 12.5).
 fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let text = |key: &str| made_for[key].as_str();
     let (group, _) = text("apiVersion")?.split_once('/')?;
@@ -167,18 +166,17 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let of = |slot, analyses| (slot, analyses);
     let child = slot_of(name, &id.name).map(|slot| of(slot, false));
     let (slot, analyses) = child.or_else(|| analysed_slot(name, &id.name).map(|slot| of(slot, true)))?;
-    // The index knows what the schedule needs. An analyst is kept for its own time to live.
+    // The index sets whether the schedule needs the child. An analyst is kept for its own time to live.
     let keep = if analyses { Retention::Own } else { Retention::Needed };
     Some(ChildOf { schedule, slot, analyses, keep })
 }
 
-/// Reads the owner of a finished run from the result of a live read. An execution that is terminal, gone or replaced by
-/// another one has ended. One that cannot be read, or has an unknown phase of another version, is not known to have
-/// ended.
+/// Reads the owner of a finished run from a live read. An execution that is terminal, gone or replaced by another has
+/// ended. An unreadable execution, or one in an unknown phase of another version, may not have ended.
 #[must_use]
 pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
     let Some(object) = found else { return OwnerRead::Over };
-    // The namespace of its run is known: the run was found there.
+    // The namespace does not matter here, because the run was already found in it.
     let Some(ExecutionRecord { execution: found, .. }) = observe_execution(object, "") else {
         return OwnerRead::Late;
     };
@@ -194,7 +192,7 @@ pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> Owne
     }
 }
 
-/// Reads the conditions of a `WorkflowExecution`; malformed ones are left out.
+/// Reads the conditions of a `WorkflowExecution`. Malformed conditions are skipped.
 pub fn conditions(data: &Value) -> Vec<Condition> {
     data.pointer("/status/conditions")
         .and_then(Value::as_array)
@@ -204,14 +202,14 @@ pub fn conditions(data: &Value) -> Vec<Condition> {
         .collect()
 }
 
-/// Reads what a status shows that its execution waits for, and for how long its run has been tried.
+/// Reads what an execution waits for according to its status, and for how long its run has been tried.
 fn waiting_shown(conditions: &[Condition]) -> Option<WaitingShown> {
     let waiting = conditions.iter().find(|condition| condition.type_ == WAITING && condition.status == "True")?;
     let tried = tries::read(&waiting.message).unwrap_or_default();
     Some(WaitingShown { reason: waiting.reason.as_str().into(), tried })
 }
 
-/// Reads what a status shows of the run, also a proof that another process has seen.
+/// Reads what a status shows about the run, including a proof that another process recorded.
 #[must_use]
 pub fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
     let started = conditions.iter().find(|condition| condition.type_ == STARTED && condition.status == "True");
@@ -245,7 +243,7 @@ fn unguarded(conditions: &[Condition], kind: Directive) -> Option<Unguarded> {
     Some(Unguarded { since: moment(&condition.last_transition_time), counts })
 }
 
-/// Reads the clearance of a `WorkflowExecution`, if it has one.
+/// Reads the clearance of a `WorkflowExecution`, if there is one.
 #[must_use]
 pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     let value = data.pointer("/spec/clearance").filter(|value| value.is_object())?;
@@ -290,20 +288,20 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
             shared_outage: details["sharedOutage"] == true,
         })
     } else {
-        // Skipped, or an unknown phase of another version: it neither asks for a turn nor counts as an execution. If
-        // that other version runs something, its run holds the target.
+        // Skipped, or an unknown phase of another version: the execution neither asks for a turn nor counts. If the
+        // other version runs something, the run holds the target.
         ExecutionState::Skipped { completed_at: time("completionTime") }
     }
 }
 
-/// Reads what an undecided execution asks for, or returns why it cannot be used (rule 0).
+/// Reads what an undecided execution requests, or returns why it cannot be used (rule 0).
 fn usable(id: &ExecutionId, spec: &Value) -> Result<(Option<Time>, RunRequest, Option<RetryPolicy>), String> {
     let (start_before, request) = (start_before(spec)?, usable_request(id, spec)?);
     no_variables(&request)?;
     Ok((start_before, request, retry::usable_policy(spec)?))
 }
 
-/// Refuses parameters that refer to variables of Tekton. The CRD refuses them, too, but an older one does not.
+/// Refuses parameters that refer to variables of Tekton. The CRD refuses them, too, but an older CRD does not.
 fn no_variables(request: &RunRequest) -> Result<(), String> {
     match request.parameters.iter().find(|(_, value)| variable::refers_to_one(value)) {
         Some((key, _)) => Err(format!("spec.parameters.{key}: {}", variable::REFUSAL)),
@@ -311,7 +309,7 @@ fn no_variables(request: &RunRequest) -> Result<(), String> {
     }
 }
 
-/// Reads `spec.startBefore`, or returns why it cannot be used (rule 0): a malformed time does not mean "no limit".
+/// Reads `spec.startBefore`, or returns why it cannot be used (rule 0). A malformed time does not mean "no limit".
 fn start_before(spec: &Value) -> Result<Option<Time>, String> {
     let value = &spec["startBefore"];
     if value.is_null() {
@@ -325,8 +323,8 @@ fn start_before(spec: &Value) -> Result<Option<Time>, String> {
     value.as_str().and_then(parse_moment).map(Some).ok_or_else(unusable)
 }
 
-/// Reads what an execution asks to run, or returns why it cannot be used (rule 0). The text names the field and never
-/// quotes a parameter's value.
+/// Reads what an execution requests to run, or returns why it cannot be used (rule 0). The text names the field and
+/// never quotes a parameter's value.
 fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
     let made_for = child_of(id, &spec["remediationRequestRef"]);
     let spec: WorkflowExecutionSpec = serde_json::from_value(spec.clone()).map_err(|_| {

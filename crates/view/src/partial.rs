@@ -1,7 +1,7 @@
-//! Objects of a list or a watch, of which only the parts that this operator uses are read.
+//! Reads only those parts of a listed or watched object that the operator uses.
 //!
-//! `DynamicObject` keeps the whole object and reads it twice; `managedFields` alone are often half of it. A start reads
-//! a hundred thousand objects, while the API server is as busy writing them.
+//! `DynamicObject` keeps the whole object and parses it twice; `managedFields` alone are often half of it. A start
+//! reads a hundred thousand objects, while the API server is just as busy sending them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,26 +16,25 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// How deep the parts of an object are read. The fields that are used lie at most ten levels deep; the parser's own
-/// limit is 128 for the whole answer, and beyond it nothing of the answer is read.
+/// How deep the parts of an object are read. The used fields lie at most ten levels deep. The parser's own limit is 128
+/// levels for the whole answer; beyond that limit the whole answer would be unreadable.
 const DEPTH: usize = 32;
 
-/// An object with only the parts that are used: spec, status, and the metadata that identify it, its owner, its times
-/// and its version.
+/// An object with only the used parts: spec, status, and the metadata for its identity, owner, times and version.
 #[derive(Clone, Debug)]
 pub struct PartialObject {
     /// The object.
     pub object: DynamicObject,
-    /// Whether a part of it could not be read: it is nested too deep, or is JSON that cannot be kept.
+    /// Whether a part of the object could not be read, because it is nested too deep or is JSON that cannot be stored.
     pub is_cut: bool,
 }
 
 impl PartialObject {
-    /// Reads an object from its bytes. A spec or status that cannot be read is left out: such an object counts as
-    /// unfinished, and harms no other.
+    /// Reads an object from its bytes. An unreadable spec or status is omitted: the object then counts as unfinished,
+    /// and other objects are not affected.
     ///
     /// # Errors
-    /// The object has no metadata that can be read.
+    /// If the object has no readable metadata.
     pub fn from_bytes(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes).or_else(|_| {
             let Marked { metadata } = serde_json::from_slice(bytes)?;
@@ -51,7 +50,7 @@ impl From<DynamicObject> for PartialObject {
     }
 }
 
-/// As it is sent: whole.
+/// Serializes the whole object, as it is sent.
 impl Serialize for PartialObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.object.serialize(serializer)
@@ -64,7 +63,7 @@ impl<'de> Deserialize<'de> for PartialObject {
     }
 }
 
-/// Reads the parts of an object; serde skips the rest without keeping it.
+/// Reads the used parts of an object; serde skips the rest without storing it.
 struct Parts;
 
 impl<'de> Visitor<'de> for Parts {
@@ -95,7 +94,7 @@ impl<'de> Visitor<'de> for Parts {
     }
 }
 
-/// Reads a part of an object down to a depth. Deeper parts are skipped, at any depth.
+/// Reads a part of an object up to a depth. Deeper parts are skipped, however deep they are.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     depth: usize,
@@ -173,7 +172,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// What is read of an object that cannot be read otherwise.
+/// The fields of an object that are read if nothing else is readable.
 #[derive(Deserialize)]
 struct Marked {
     metadata: Metadata,

@@ -1,33 +1,33 @@
-//! Makes text from users safe to show: on a terminal, in a log, on a page.
+//! Makes text from users safe to show on a terminal, in a log or on a page.
 //!
-//! A terminal obeys control characters, and a bidirectional override makes a line read as another one. A user who may
-//! create an object chooses its texts, so none is shown unchanged. A harmful character is shown by its number, so that
-//! a person sees that it was there.
+//! A terminal obeys control characters, and a bidirectional override makes a line look like another one. A user who can
+//! create objects chooses their texts, so no text is shown unchecked. A harmful character is shown as its number, so
+//! that a person notices it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns a text as a part of one line: a line break could start a second line that looks like one of ours.
+/// Returns a text that fits into one line: a line break could start a second line that looks like one of ours.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, does_harm, in_text)
 }
 
-/// Returns our own text of several lines, whose parts went through [`line()`]. This is the second defence, if a part
-/// was forgotten.
+/// Returns our own text of several lines, whose parts went through [`line()`]. This is a second defence, in case a part
+/// did not.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |it| it != '\n' && does_harm(it), in_text)
 }
 
-/// Returns JSON that means the same, and is harmless when a person looks at it.
+/// Returns JSON with the same meaning that is safe to look at.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Outside its strings, JSON has none of these characters except the line breaks of its layout.
+    // Outside its strings, JSON contains none of these characters except the line breaks of its layout.
     escape(text, |it| it != '\n' && does_harm(it), in_json)
 }
 
-/// Returns whether a terminal, or a person, could take the character for something else than itself.
+/// Returns whether a terminal, or a person, could mistake the character for something else.
 fn does_harm(character: char) -> bool {
     matches!(
         character,
@@ -35,7 +35,7 @@ fn does_harm(character: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
         // Line and paragraph separators.
         | '\u{2028}' | '\u{2029}'
-        // Invisible characters: two names that look the same would differ by them.
+        // Invisible characters, by which two names could differ and still look the same.
         | '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{3164}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
@@ -62,7 +62,7 @@ fn in_text(to: &mut String, character: char) {
 
 fn in_json(to: &mut String, character: char) {
     for unit in character.encode_utf16(&mut [0; 2]) {
-        let _ = write!(to, "\\u{unit:04x}"); // a String takes whatever is written
+        let _ = write!(to, "\\u{unit:04x}"); // writing to a String cannot fail
     }
 }
 
@@ -70,7 +70,8 @@ fn in_json(to: &mut String, character: char) {
 mod tests {
     use super::*;
 
-    /// Clears the screen, rings, goes up a line, turns the rest round, hides a space, in eight bits, with a tag.
+    /// A text that clears the screen, rings the bell, moves the cursor up, reverses text, hides a space, and uses an
+    /// 8-bit control character and a tag.
     const HOSTILE: &str = "a\u{1b}[2Jb\u{7}c\r\nd\u{202e}e\u{200b}f\u{9b}1Ag\u{e0041}h\u{7f}\ti";
 
     #[test]

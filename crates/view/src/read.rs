@@ -1,4 +1,4 @@
-//! Reads each object once, when it arrives, into the small record that is kept of it.
+//! Converts each arriving object, once, to the small record that is stored.
 
 use kube::api::DynamicObject;
 use wfe_api::limits;
@@ -10,11 +10,10 @@ use wfe_tekton::{belongs, observe_descendant, observe_run};
 use crate::index::{Delivery, Kind};
 use crate::observe::{observe_execution, observe_schedule};
 
-/// How much of the reason of a pause is kept, in characters: enough for a person to read. An annotation may have 256
-/// kB.
+/// The limit of a pause's reason, in characters: enough for a person to read. An annotation may have 256 kB.
 const PAUSE_REASON: u32 = 1024;
 
-/// Returns whether the operator uses an object. The execution namespace may have many others.
+/// Returns whether the operator uses an object. The execution namespace may contain many others.
 #[must_use]
 pub fn is_ours(kind: Kind, object: &DynamicObject) -> bool {
     match kind {
@@ -35,7 +34,7 @@ pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Opt
             let record = observe_execution(&object, execution_namespace)?;
             Some(Delivery::Execution(Box::new(record)))
         }
-        // The index sets the order: only it knows what came before.
+        // The index sets the order, because only the index knows what came before.
         Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
             Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
             None => descendant(ResidueKind::PipelineRun),

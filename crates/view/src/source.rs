@@ -1,4 +1,4 @@
-//! Where objects come from: the kinds, the namespace of each, and how a list of them is read page by page.
+//! Lists objects: the kinds, the namespace of each, and how a list is read page by page.
 
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList};
 use kube::core::{DynamicResourceScope, GroupVersionKind};
@@ -7,24 +7,24 @@ use kube::{Api, Client, Resource};
 use crate::index::Kind;
 use crate::partial::PartialObject;
 
-/// How many objects a page of a list has: at most a few megabytes, like the API server's own clients.
+/// How many objects a page of a list has: a few megabytes at most, like the pages of the API server's own clients.
 pub const PAGE: u32 = 500;
 
-/// Returns the one namespace in which objects of a kind are looked for; `None`: in all. No list and no watch of a kind
-/// has a selector, because a label that somebody removes must hide nothing. Which objects are used is decided when they
-/// are [read](crate::read).
+/// Returns the namespace in which objects of a kind are listed and watched; `None` for all namespaces. No list and no
+/// watch has a label selector, because an object whose label was removed must not disappear from view. Whether an
+/// object is used is decided when it is [read](crate::read).
 #[must_use]
 pub fn namespace_of<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
         Kind::Execution | Kind::Schedule => watch_namespace,
-        // Also if only the executions of one namespace are watched: their targets may be in any namespace, and a pause
-        // of the target's namespace counts.
+        // All namespaces, even if the executions of only one are watched. Their targets may be in any namespace, and a
+        // pause of the target's namespace applies.
         Kind::Namespace => None,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
     }
 }
 
-/// Returns the objects of a kind, in one namespace or in all.
+/// Returns the API for objects of a kind, in one namespace or in all.
 #[must_use]
 pub fn objects<K>(client: &Client, kind: Kind, namespace: Option<&str>) -> Api<K>
 where
@@ -36,10 +36,10 @@ where
     }
 }
 
-/// A list that is read page by page, each by a request of its own.
+/// A list that is read page by page, with one request for each page.
 #[derive(Debug)]
 pub struct Pages {
-    /// The request for the next page; `None` when all have come.
+    /// The request for the next page; `None` after the last page.
     next: Option<ListParams>,
     objects: Vec<DynamicObject>,
 }
@@ -51,13 +51,14 @@ impl Pages {
         Self { next: Some(selection.limit(PAGE)), objects: Vec::new() }
     }
 
-    /// Returns the request for the next page; `None` when all have come.
+    /// Returns the request for the next page; `None` after the last page.
     #[must_use]
     pub fn next(&self) -> Option<&ListParams> {
         self.next.as_ref()
     }
 
-    /// Takes in a page, and keeps only these objects: there may be many times as many others.
+    /// Adds a page, and keeps only the objects for which `is_kept` returns true: there may be many times as many
+    /// others.
     pub fn take_in(&mut self, page: ObjectList<PartialObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
         let objects = page.items.into_iter().map(|PartialObject { object, .. }| object);
         self.objects.extend(objects.filter(is_kept));
@@ -65,7 +66,7 @@ impl Pages {
         self.next = token.and_then(|token| Some(self.next.take()?.continue_token(&token)));
     }
 
-    /// Returns the objects that have come.
+    /// Returns the collected objects.
     #[must_use]
     pub fn into_objects(self) -> Vec<DynamicObject> {
         self.objects
@@ -77,7 +78,7 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::Execution => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution"),
         Kind::Run => (wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND),
         Kind::TaskRun => (wfe_tekton::GROUP, wfe_tekton::VERSION, "TaskRun"),
-        // The one kind of Tekton's that never came to v1.
+        // The only kind of Tekton's that has no v1.
         Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
         Kind::Pod => ("", "v1", "Pod"),
         Kind::Namespace => ("", "v1", "Namespace"),

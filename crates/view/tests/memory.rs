@@ -1,10 +1,10 @@
-//! The memory that the index allocates, in bytes. The numbers are exact, and the same on every machine. Budget: under
-//! 1.5 kB per terminal execution.
+//! Measures the memory that the index allocates, in bytes. The numbers are exact, and the same on every machine. The
+//! budget is less than 1.5 kB per terminal execution.
 //!
 //! This test has a process of its own, because it counts every allocation of the process. `WFE_MEMORY_REPORT` names a
-//! file that gets the measures, one line of JSON each.
+//! file for the results, one line of JSON each.
 
-// The whole file is test code: clippy allows helpers to panic as tests do.
+// The whole file is test code. With this attribute, clippy allows helpers to panic as tests do.
 #![cfg(test)]
 
 mod objects;
@@ -24,12 +24,13 @@ use wfe_view::read::read;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Large enough that costs which occur only once do not matter. The tables of the index are then two thirds full, as on
-/// average.
+/// The number of executions: large enough that one-time costs do not matter. The hash tables of the index are then two
+/// thirds full, as on average.
 const EXECUTIONS: u32 = 5000;
-/// The limit for a terminal execution with its finished run. It includes the target if the execution is alone on it.
+/// The limit for a terminal execution with its finished run. If the execution is alone on its target, the limit
+/// includes the target.
 const PER_EXECUTION: usize = 1500;
-/// The limit for what a child of a schedule costs more: its schedule and its slot.
+/// The additional limit for a child of a schedule, which also stores its schedule and its slot.
 const PER_CHILD: usize = 24;
 /// The limit for a schedule with its target and a child that has ended: 10 MB for 5,000 schedules.
 const PER_SCHEDULE: usize = 2000;
@@ -41,14 +42,14 @@ const PER_TASK: usize = 1500;
 /// How many foreign pods are in the execution namespace.
 const STRANGERS: u32 = 50_000;
 
-/// A measure: its name, its value and its limit.
+/// A measurement: its name, its value and its limit.
 struct Measure {
     name: &'static str,
     bytes: usize,
     limit: usize,
 }
 
-/// Fills an index with a list of objects, and returns what it holds per execution.
+/// Fills an index with a list of objects, and returns the memory per execution.
 fn measure(name: &'static str, limit: usize, executions: u32, mut fill: impl FnMut(&mut Index, u32)) -> Measure {
     let region = Region::new(ALLOCATOR);
     let mut index = Index::new(None);
@@ -75,7 +76,7 @@ fn put(index: &mut Index, kind: Kind, object: Value) {
     index.apply(read(kind, object, objects::EXECUTION_NAMESPACE).unwrap(), Time::UNIX_EPOCH);
 }
 
-/// Terminal executions, `per_target` on each target, with or without their runs.
+/// Measures terminal executions, `per_target` on each target, with or without their runs.
 fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     measure(name, PER_EXECUTION, EXECUTIONS, |index, number| {
         let target = format!("payment/deployment/payment-api-{}", number / per_target);
@@ -86,7 +87,7 @@ fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     })
 }
 
-/// Terminal children of schedules, each alone on its target, with their runs. The schedules exist or are gone.
+/// Measures terminal children of schedules, each alone on its target, with their runs. The schedules exist or are gone.
 fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
     measure(name, limit, EXECUTIONS, |index, number| {
         let target = format!("payment/deployment/payment-api-{number}");
@@ -99,7 +100,7 @@ fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
     })
 }
 
-/// A Running execution with its run and the TaskRuns and pods of the run.
+/// Measures a Running execution with its run and the TaskRuns and pods of the run.
 fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     let limit = PER_RUNNING + PER_TASK * tasks as usize;
     measure(name, limit, EXECUTIONS / 10, |index, number| {
@@ -113,7 +114,7 @@ fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     })
 }
 
-/// Foreign pods in the execution namespace, as lists deliver them. The index keeps nothing of them.
+/// Measures foreign pods in the execution namespace, as lists deliver them. The index stores nothing about them.
 fn strangers() -> Measure {
     let (mut bytes, mut took) = (0, Duration::ZERO);
     let measure = measure("bytes_per_pod_of_a_stranger", 0, STRANGERS, |_, number| {

@@ -1,6 +1,6 @@
-//! Failures that many targets share (section 13.5), played with 200 schedules in a few seconds: what circuits save, and
-//! that healthy schedules lose nothing. The index and the decisions are the real ones; a run is only an entry that
-//! ends. `docs/testing-records.md` has the numbers.
+//! Simulates failures that many targets share (section 13.5), with 200 schedules in a few seconds. It tests what
+//! circuits save, and that healthy schedules lose nothing. The index and the decisions are the real ones; a run is only
+//! an entry that ends. `docs/testing-records.md` lists the numbers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
@@ -29,15 +29,15 @@ use wfe_view::read::read;
 const SCHEDULES: usize = 200;
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 const IMAGE: &str = "registry.example/w:1";
-/// When probes occur in an outage of an hour, in minutes since its circuit opened. The first is due after one minute,
-/// but all schedules wait for two minutes after their first failure.
+/// When probes occur in an outage of an hour, in minutes after the circuit opened. The first probe is due after one
+/// minute, but every schedule waits for two minutes after its first failure.
 const PROBES: [i64; 8] = [2, 4, 8, 16, 26, 36, 46, 56];
 
 fn at(second: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-/// When the registry is down.
+/// Returns the time in which the registry is down.
 fn outage() -> Range<Time> {
     at(600)..at(600 + 3600)
 }
@@ -51,9 +51,9 @@ fn without_circuits() -> Policy {
     Policy { circuits: off, ..Policy::default() }
 }
 
-/// An execution that begins.
+/// The start of an execution.
 struct Begins {
-    /// The number of its schedule, or of its target if an orchestrator made it.
+    /// The number of its schedule; or of its target, if an orchestrator created it.
     of: usize,
     /// How many executions this schedule or target had before.
     before: usize,
@@ -77,14 +77,14 @@ struct Play {
     count: HashMap<usize, usize>,
     /// When the evidence for a triage was first requested, by schedule.
     triaged: BTreeMap<usize, Time>,
-    /// Since when a triage has been due, by schedule.
+    /// Since when a triage is due, by schedule.
     due: BTreeMap<usize, Time>,
-    /// The longest time that a triage was due before its evidence was requested.
+    /// The longest time between a triage becoming due and the request for its evidence.
     longest_due: TimeDelta,
     news: Vec<(Time, CircuitNews)>,
     version: u64,
     fails: Fails,
-    /// From the start of the outage on, the API server refuses the executions of this many schedules, the first ones.
+    /// From the start of the outage on, the API server refuses the executions of the first schedules, this many.
     refused: usize,
     /// How long a run takes.
     takes: fn(&Play) -> TimeDelta,
@@ -94,13 +94,14 @@ struct Play {
 }
 
 impl Play {
-    /// Two hundred schedules with a slot every minute, all in one namespace.
+    /// Makes a simulation of two hundred schedules with a slot every minute, all in one namespace.
     fn new(policy: Policy, fails: impl Fn(&Begins) -> bool + 'static) -> Self {
         let every = json!({"interval": "60s", "spread": "59s"});
         Self::of(policy, SCHEDULES, &every, |_| 0, fails)
     }
 
-    /// This many schedules with this plan. `namespace` returns the number of the namespace of the n-th schedule.
+    /// Makes a simulation of this many schedules with this plan. `namespace` returns the number of the namespace of the
+    /// n-th schedule.
     fn of(
         policy: Policy,
         schedules: usize,
@@ -157,7 +158,7 @@ impl Play {
     fn play(mut self, until: Time) -> Self {
         self.settle();
         loop {
-            // The tick of the engine: time alone can change circuits.
+            // The tick of the engine: circuits can change with time alone.
             let tick = self.now + TimeDelta::seconds(1);
             let next = [self.wakes.keys().next(), self.ends.keys().next()].into_iter().flatten().min();
             self.now = next.map_or(tick, |next| (*next).clamp(self.now, tick));
@@ -176,7 +177,7 @@ impl Play {
             for key in &woken {
                 self.decide_on(key);
             }
-            // The orchestrator asks for each target once a minute, one after the other.
+            // The orchestrator creates an execution for each target once a minute, one target after the other.
             let turn = usize::try_from(self.now.timestamp() % 60).unwrap();
             if self.now.timestamp_subsec_millis() == 0 {
                 (0..self.orchestrated).filter(|n| n % 60 == turn).for_each(|n| self.orchestrate(n));
@@ -185,7 +186,7 @@ impl Play {
         }
     }
 
-    /// Decides until nothing changes.
+    /// Makes decisions until nothing changes.
     fn settle(&mut self) {
         for _ in 0..100 {
             let news = self.index.update_circuits(self.now);
@@ -220,7 +221,7 @@ impl Play {
                         self.runs.push((self.now, n));
                         let refused = RefusedChild { slot, message: "a quota is used up".into() };
                         self.index.child_refused(key, &schedule.uid, refused);
-                        self.decide_on(key); // as the engine does when it has learned something
+                        self.decide_on(key); // as the engine does after it has learned something
                     } else {
                         self.make(&schedule.uid, slot);
                     }
@@ -260,7 +261,7 @@ impl Play {
         self.run(n, id, target, origin, Some(Box::new(child)));
     }
 
-    /// Lets the orchestrator ask for a run on a target again as soon as the rules allow it.
+    /// Lets the orchestrator create an execution for a target again as soon as the rules allow it.
     fn orchestrate(&mut self, n: usize) {
         let target = TargetName::parse(&format!("node/n{n}")).unwrap();
         if let Some(entry) = self.index.entry(&Key::Chain(target.chain())) {
@@ -334,7 +335,7 @@ impl Play {
         self.index.apply(Delivery::Execution(record.clone().into()), self.now);
     }
 
-    /// Returns when runs of these schedules began within a span of time.
+    /// Returns when the runs of these schedules began within a span of time.
     fn runs_of(&self, which: Range<usize>, span: &Range<Time>) -> Vec<Time> {
         let is_in = |(at, of): &&(Time, usize)| which.contains(of) && span.contains(at);
         self.runs.iter().filter(is_in).map(|(at, _)| *at).collect()
@@ -352,7 +353,7 @@ impl Play {
         self.news.iter().filter(|(_, news)| matches!(news, CircuitNews::Opened(_))).count()
     }
 
-    /// Returns the time from the end of the outage until the last schedule had run.
+    /// Returns the time from the end of the outage until every schedule had run again.
     fn recovered_after(&self) -> TimeDelta {
         let first = |n: usize| self.runs.iter().find(|(at, of)| *of == n && *at >= outage().end).map(|(at, _)| *at);
         let last = (0..self.schedules.len()).map(|n| first(n).expect("it runs again")).max();
@@ -369,9 +370,9 @@ impl Play {
     }
 }
 
-/// Returns whether the draw for this run falls within `percent`. The same run always gets the same draw.
+/// Returns whether the random draw for this run is within `percent`. The same run always gets the same draw.
 fn falls_among(percent: u64, begins: &Begins) -> bool {
-    let mut hasher = DefaultHasher::new(); // the same in each process
+    let mut hasher = DefaultHasher::new(); // without a random seed, so the same in each process
     (begins.of, begins.before).hash(&mut hasher);
     hasher.finish() % 100 < percent
 }
@@ -405,9 +406,9 @@ fn without_circuits_each_schedule_finds_out_for_itself() {
     assert!(runs >= SCHEDULES * 5, "{runs}");
 }
 
-/// Some schedules have a bad tag, or the API server refuses their executions, while the registry works. Circuits then
-/// change nothing for the healthy or the broken schedules, whether slots are spread or all at the full minute.
-/// `WFE_TEST_ALL=1` also plays fewer and more broken ones.
+/// Some schedules have a wrong tag, or the API server refuses their executions, while the registry works. Circuits then
+/// change nothing, neither for the healthy nor for the broken schedules, and no matter whether slots are spread.
+/// `WFE_TEST_ALL=1` also simulates fewer and more broken schedules.
 #[test]
 fn what_is_broken_by_itself_holds_nobody() {
     let spread = json!({"interval": "60s", "spread": "59s"});
@@ -448,7 +449,7 @@ fn what_is_broken_by_itself_holds_nobody() {
     }
 }
 
-/// Two hundred schedules run at the full hour while the registry is down. Each failure counts for its schedule.
+/// Two hundred schedules run at the full hour while the registry is down. Each failure counts for its own schedule.
 #[test]
 fn failures_of_the_same_minute_all_count() {
     let every = json!({"cron": "0 * * * *"});
@@ -459,8 +460,8 @@ fn failures_of_the_same_minute_all_count() {
     assert!(play.schedules.values().all(|(_, it)| it.schedule.status.failure_count == 1));
 }
 
-/// The bundle of a tenant does not exist, and a hundred of its targets keep failing. A schedule of another tenant that
-/// failed once with the same fingerprint still gets to run again.
+/// The bundle of a tenant does not exist, and a hundred of the tenant's targets keep failing. A schedule of another
+/// tenant failed once with the same fingerprint, and still gets to run again.
 #[test]
 fn a_tenants_failures_hold_a_victim_for_two_waits() {
     let every = json!({"interval": "60s", "spread": "59s"});
@@ -474,14 +475,15 @@ fn a_tenants_failures_hold_a_victim_for_two_waits() {
     let again = play.runs_of(100..101, &(failed_at + TimeDelta::minutes(1)..at(7200)))[0];
     println!("the victim runs again {} after its failure", again - failed_at);
     assert!(again - failed_at <= TimeDelta::minutes(22), "{again}");
-    // If only the tenant has failures, only the tenant is held.
+    // If only one tenant has failures, only that tenant is held.
     let fails = |begins: &Begins| begins.of < 100 && outage().contains(&begins.at);
     let play = Play::of(Policy::default(), SCHEDULES, &every, |n| n / 100, fails).play(outage().end);
     assert_eq!(play.runs_of(100..SCHEDULES, &outage()).len(), 100 * 60, "an hour, once in a minute");
 }
 
-/// A registry answers some of the time. Schedules that fail three times in a row get their triage, as without circuits.
-/// If most runs fail, it is delayed by an hour at most; a schedule that succeeds within the hour needs none.
+/// A registry answers some of the time. Schedules that fail three times in a row get their triage, as they do without
+/// circuits. If most runs fail, circuits delay the triage by an hour at most. A schedule that succeeds within the hour
+/// needs no triage.
 #[test]
 fn a_flaky_registry_delays_triages_by_an_hour_at_most() {
     for (percent, least) in [(30, 100), (50, 100), (70, 50)] {
@@ -502,7 +504,7 @@ fn a_flaky_registry_delays_triages_by_an_hour_at_most() {
     }
 }
 
-/// An orchestrator tries a hundred targets again and again. Shared failures use up none of their attempts, even if a
+/// An orchestrator retries a hundred targets again and again. Shared failures use up none of their attempts, even if a
 /// cache lets one in ten succeed, or the registry works for one minute in ten.
 #[test]
 fn an_outage_uses_up_few_targets_of_an_orchestrator() {

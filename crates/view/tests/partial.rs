@@ -1,4 +1,4 @@
-//! A watch reads everything of an object that its record needs.
+//! Tests that a watch reads every field of an object that its record needs.
 
 #![allow(clippy::unwrap_used, unused_crate_dependencies)] // a test says what went wrong by panicking
 
@@ -89,7 +89,7 @@ fn of_the_parameters_of_a_schedule_nothing_is_kept() {
     assert!(lean.contains("plan: Ok(") && !lean.contains("hunter2") && !lean.contains("PASSWORD"), "{lean}");
 }
 
-/// JSON with this depth of nesting.
+/// Returns JSON with this depth of nesting.
 fn nested(depth: usize) -> String {
     format!("{}1{}", r#"{"a":["#.repeat(depth / 2), "]}".repeat(depth / 2))
 }

@@ -1,17 +1,18 @@
-//! Tells refusals that concern the operator itself or the cluster from refusals that concern a request.
+//! Distinguishes refusals that concern the operator's account or the cluster from refusals that concern the content of
+//! a request.
 //!
-//! No field of an answer names the source of a refusal. The API server's own words have one exact form, which repeats
-//! what `details` names. An admission webhook or policy cannot imitate it, because the API server puts its own words
+//! No field of an answer names the source of a refusal. The API server's own text has one exact form, which repeats the
+//! content of `details`. An admission webhook or policy cannot imitate it, because the API server puts its own text
 //! before theirs.
 
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 
-/// The remedy for a refusal by a policy that this operator would never meet if both were of one version.
+/// The remedy for a refusal by a policy. An operator and policies of the same version never cause this refusal.
 const APPLY_POLICIES: &str = "apply config/admission of the operator's own version";
 
-/// The policies of `config/admission` that judge the requesting account, each with the remedy. The other policies that
-/// an operator can meet judge what the author of a schedule wrote, so their refusal concerns the author.
+/// The policies of `config/admission` that judge the requesting account, each with its remedy. The other policies that
+/// an operator can meet judge what the author of a schedule wrote, so their refusals concern the author.
 const OWN_POLICIES: [(&str, &str); 5] = [
     (
         "child.workflowexecutions.kubernaut.ai",
@@ -30,22 +31,22 @@ const OWN_POLICIES: [(&str, &str); 5] = [
     ),
 ];
 
-/// Returns whether the API server denies the request because the account that asks lacks a right.
+/// Returns whether the API server denies the request because the requesting account lacks permission.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API
-/// group "<group>" in the namespace "<namespace>"`, without a name where the request has none, and `at the cluster
-/// scope` where there is no namespace. An authorizer may add words: an API server that starts adds that it does not
-/// know a role yet.
+/// group "<group>" in the namespace "<namespace>"`. A request without a name has none in the text; without a namespace,
+/// the text has `at the cluster scope`. An authorizer may append text: an API server that is starting appends that it
+/// does not know a role yet.
 pub(super) fn lacks_right(status: &Status) -> bool {
     forbidden(status)
         .is_some_and(|details| says_who_cannot(&status.message, &details.group, &details.kind, &details.name).is_some())
 }
 
-/// Returns the remedy for a refusal by a policy of this operator that judges the requesting account; `None` for every
+/// Returns the remedy for a refusal by a policy of this operator that judges the requesting account; `None` for any
 /// other refusal.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: ValidatingAdmissionPolicy '<policy>' with binding ...`. The
-/// API server writes it; the policy's own words come after it.
+/// API server writes this part; the policy's own text follows.
 pub(super) fn remedy(status: &Status) -> Option<&'static str> {
     let details = forbidden(status)?;
     let begin =
@@ -58,7 +59,7 @@ fn forbidden(status: &Status) -> Option<&StatusDetails> {
     status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden")
 }
 
-/// Follows the form; `None` if the message leaves it.
+/// Parses the form of a missing permission; `None` if the message differs.
 fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Option<()> {
     let rest = message.strip_prefix(resource)?;
     let rest = if group.is_empty() { rest } else { rest.strip_prefix('.')?.strip_prefix(group)? };
@@ -77,8 +78,8 @@ fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Op
     (is_word && ends && denied == resource && !account.contains('"')).then_some(())
 }
 
-/// Returns whether the cluster does not serve the kind of the object at all, because its CRD is missing or being
-/// deleted. A webhook that imitates this gains nothing: the execution waits for the start deadline.
+/// Returns whether the cluster does not serve the kind of the object, because its CRD is missing or being deleted. A
+/// webhook that imitates this text achieves nothing: the execution waits until its start deadline.
 pub(super) fn is_kind_missing(status: &Status) -> bool {
     let message = status.message.trim();
     match status.code {
@@ -103,7 +104,7 @@ mod tests {
         serde_json::from_value(status).unwrap()
     }
 
-    /// A create of a run that was denied in these words.
+    /// Returns the denial of a create of a run, with this text.
     fn create(message: &str) -> Status {
         status(403, message, &json!({"group": "tekton.dev", "kind": "pipelineruns"}))
     }

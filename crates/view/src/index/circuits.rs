@@ -1,7 +1,7 @@
-//! The circuits: the finished executions of all targets, folded, and the turns to probe (section 13.5).
+//! The circuits, which are derived from the finished executions of all targets, and the turns to probe (section 13.5).
 //!
-//! The rules are in `wfe_core::circuit`. This module knows which events an execution brings, when everything must be
-//! folded anew, and which decisions a change of the circuits may change.
+//! The rules are in `wfe_core::circuit`. This module knows which events an execution leads to, when the circuits must
+//! be derived anew from all executions, and which decisions a change of the circuits may affect.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,43 +19,45 @@ use wfe_core::{MAX_AHEAD, Time};
 
 use super::{Index, Key, Kind};
 
-/// How often everything is folded anew at most: for fifty thousand executions it takes some hundredths of a second.
+/// The shortest time between two derivations from all executions. For fifty thousand executions one takes some
+/// hundredths of a second.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
-/// How many events wait to be folded at most. With more, everything is folded anew.
+/// The limit of events that wait to be processed. Beyond it, the circuits are derived anew from all executions.
 const MOST_PENDING: usize = 16_384;
 
-/// A change of a circuit since the last look.
+/// A change of a circuit since the last update.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CircuitNews {
-    /// It opened.
+    /// The circuit opened.
     Opened(OpenCircuit),
-    /// It closed.
+    /// The circuit closed.
     Closed(ClosedCircuit),
-    /// A probe of it has ended.
+    /// A probe of the circuit has ended.
     Probed {
-        /// Which circuit.
+        /// The circuit that was probed.
         fingerprint: Fingerprint,
-        /// Whether it completed.
+        /// Whether the probe completed.
         completed: bool,
     },
 }
 
-/// The state of the circuits in the index.
+/// What the index stores about circuits.
 #[derive(Debug)]
 pub(super) struct Breakers {
     policy: Policy,
     fold: Fold,
-    /// The events that are not folded yet.
+    /// The events that were not processed yet.
     pending: Vec<Event>,
-    /// Whether everything must be folded anew.
+    /// Whether the circuits must be derived anew from all executions.
     is_stale: bool,
     folded_at: Option<Time>,
     turns: Turns,
     /// The circuits as decisions see them.
     shown: Circuits,
-    /// The circuits that closed because nothing opens them any more: the schedules that they held are spread, too.
+    /// The circuits that closed because the failures that opened them are gone. The schedules that they held start
+    /// spread out, too.
     forgotten: Vec<ClosedCircuit>,
-    /// The probes that have ended since the last look.
+    /// The probes that have ended since the last update.
     probed: Vec<CircuitNews>,
 }
 
@@ -77,7 +79,7 @@ impl Default for Breakers {
 }
 
 impl Index {
-    /// Sets the policy of circuits. They are folded anew if it differs.
+    /// Sets the policy of circuits. A different policy makes the next update derive the circuits anew.
     pub fn set_circuit_policy(&mut self, policy: &Policy) {
         let breakers = &mut self.breakers;
         if !breakers.fold.is_by(policy) {
@@ -92,7 +94,7 @@ impl Index {
         &self.breakers.shown
     }
 
-    /// Hands the circuits to a target that is about to be decided on.
+    /// Copies the circuits into a target that is about to be decided on.
     pub fn show_circuits(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.circuits.clone_from(&self.breakers.shown);
@@ -114,8 +116,8 @@ impl Index {
         }
     }
 
-    /// Folds the new events, gives turns, and marks the targets of schedules whose decision may change. Returns the
-    /// changes of the circuits. During a list nothing is decided, so nothing is folded.
+    /// Processes the new events, gives turns, and marks the targets of schedules whose decision may change. Returns the
+    /// changes of the circuits. During a list nothing is decided, so it does nothing.
     pub fn update_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
         if !self.is_synced() || self.is_listing() {
             return Vec::new();
@@ -129,7 +131,7 @@ impl Index {
             let is_it = |it: &&ClosedCircuit| it.fingerprint == was.fingerprint && it.opened_at == was.opened_at;
             seen.closed.iter().find(is_it)
         };
-        // A late event moves the opening of a circuit, and that closes nothing.
+        // A late event can move the opening time of a circuit; the circuit is then still the same.
         let is_same = |was: &OpenCircuit, is: &OpenCircuit| {
             was.fingerprint == is.fingerprint && (was.opened_at == is.opened_at || closing(was).is_none())
         };
@@ -146,7 +148,8 @@ impl Index {
         }
         let opened = seen.open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
         news.extend(opened.cloned().map(CircuitNews::Opened));
-        // A closing that the fold does not know spreads the held schedules, and has no other effect.
+        // If a circuit is gone without a recorded closing, the schedules that it held start spread out. Nothing else
+        // follows from it.
         breakers.forgotten.extend(forgotten);
         let spreads = |it: &ClosedCircuit| now < it.closed_at + breakers.policy.backoff.base;
         let is_known = |it: &ClosedCircuit| seen.closed.iter().any(|known| known.fingerprint == it.fingerprint);
@@ -161,10 +164,11 @@ impl Index {
         news
     }
 
-    /// Takes in a new version of an execution. `was_terminal`: whether it had ended before, if it was known.
+    /// Records the events of a new version of an execution. `was_terminal` is whether the version before had ended, if
+    /// there was one.
     pub(super) fn record_events(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
         if !self.is_synced() || was_terminal == Some(true) {
-            return; // the first fold takes all that there is
+            return; // the first derivation includes all executions
         }
         let Key::Chain(chain) = key else { return };
         let Some(execution) = self.targets.get(key).and_then(|entry| entry.target.executions.get(uid)) else { return };
@@ -184,7 +188,7 @@ impl Index {
         }
     }
 
-    /// Forgets a probe whose child is gone before its end. What has ended stays folded.
+    /// Forgets a probe whose child was deleted before its end. The events of ended executions stay processed.
     pub(super) fn forget_probe(&mut self, execution: &Execution) {
         if execution.child.is_none() || execution.analyses() || execution.is_terminal() {
             return;
@@ -196,12 +200,12 @@ impl Index {
         breakers.is_stale |= is_old && breakers.shown.open().any(|circuit| circuit.opened_at < created);
     }
 
-    /// Forgets which schedules wait for a turn, because another process has decided since.
+    /// Forgets which schedules wait for a turn, because another process has made decisions since.
     pub(super) fn forget_turns(&mut self) {
         self.breakers.turns = Turns::default();
     }
 
-    /// Forgets that a schedule waits for a turn, because it is gone.
+    /// Removes a deleted schedule from those that wait for a turn.
     pub(super) fn leave_line(&mut self, schedule: &Uid) {
         self.breakers.turns.leave(schedule);
     }
@@ -229,9 +233,9 @@ impl Index {
         breakers.pending.clear();
     }
 
-    /// Marks the targets of the schedules whose last failure belongs to a circuit that has opened, closed or changed
-    /// whom it holds, and of those whose turn it is or was. If the share of failures has become large or small, marks
-    /// those of all schedules that failed last.
+    /// Marks the targets of the schedules that a change of circuits affects. These are schedules whose last failure
+    /// belongs to a circuit that has opened, closed or changed whom it holds, and schedules that got or lost a turn. If
+    /// the share of failures has become large or small, all schedules that failed last are affected.
     fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
         let is_in = |all: &Circuits, one: &OpenCircuit| {
             let is_one = |it: &OpenCircuit| {
@@ -269,7 +273,7 @@ impl Index {
     }
 }
 
-/// Returns the event that an execution was made for a schedule, if it was.
+/// Returns the event of the creation of an execution, if it was created for a schedule.
 fn creation_event(execution: &Execution) -> Option<Event> {
     let child = execution.child.as_ref().filter(|child| !child.analyses)?;
     Some(Event {
@@ -282,7 +286,7 @@ fn creation_event(execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Returns the event that an execution ended, if it did and its outcome is evidence about the workflow.
+/// Returns the event of the end of an execution, if it has ended and its outcome is evidence about the workflow.
 fn end_event(target: ChainName, execution: &Execution) -> Option<Event> {
     if execution.analyses() {
         return None;
@@ -310,7 +314,8 @@ fn end_event(target: ChainName, execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Returns whether an execution was decided on later than its `startBefore`: it never asked for a run.
+/// Returns whether an execution failed because it was decided on after its `startBefore`. It never requested a run
+/// then.
 pub(super) fn is_too_late(execution: &Execution, failed: &FailedState) -> bool {
     let is_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     is_late && !failed.was_execution_failure

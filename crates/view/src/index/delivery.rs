@@ -1,4 +1,4 @@
-//! The deliveries of the watches: small records of objects, parsed once.
+//! The deliveries of the watches: small records, for which each object is parsed once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use wfe_core::schedule::Schedule;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, Redaction, RunRequest};
 
-/// The key of a decision: decisions with the same key are made one at a time.
+/// Identifies what is decided on together: decisions with the same key are made one at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// A target, by the name of its chain.
+    /// A target, identified by the name of its chain.
     Chain(ChainName),
-    /// An execution or a schedule whose target cannot be read: it locks nothing and stands alone.
+    /// An execution or schedule whose target cannot be parsed. It locks nothing and is decided on alone.
     Unreadable(Uid),
 }
 
-/// Which watch a delivery comes from.
+/// The watch that a delivery comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// `WorkflowExecution`.
     Execution,
-    /// `PipelineRun`: the runs of chains, and pipelines in pipelines.
+    /// `PipelineRun`: the runs of chains, and the runs of pipelines in pipelines.
     Run,
     /// `TaskRun`.
     TaskRun,
@@ -35,7 +35,7 @@ pub enum Kind {
     CustomRun,
     /// `Pod`.
     Pod,
-    /// `Namespace`, for its pause.
+    /// `Namespace`, which can be paused.
     Namespace,
     /// `WorkflowSchedule`.
     Schedule,
@@ -45,11 +45,11 @@ impl Kind {
     /// All watches, in the order of their declaration.
     pub const ALL: [Self; 7] =
         [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace, Self::Schedule];
-    /// The watches that a decision needs. Without that of schedules, only schedules wait.
+    /// The watches that every decision needs. Without the watch of schedules, only schedules wait.
     pub const NEEDED: [Self; 6] =
         [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace];
 
-    /// Returns the plural of the resource: the closed label for metrics and logs.
+    /// Returns the plural of the resource, which is the label in metrics and logs.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -64,21 +64,22 @@ impl Kind {
     }
 }
 
-/// What the index keeps of one `WorkflowExecution`.
+/// What the index stores about one `WorkflowExecution`.
 #[derive(Clone, Debug)]
 pub struct ExecutionRecord {
     /// The part that decisions need.
     pub execution: Execution,
-    /// Its target, if it can be read.
+    /// The target of the execution, if it can be parsed.
     pub target: Option<TargetName>,
     /// `metadata.generation`, for `observedGeneration`.
     pub generation: i64,
-    /// What it asks to run; kept only while it is undecided and usable; with a retry policy, until it has ended.
+    /// What the execution requests to run. Set only if it is usable, and while the execution is undecided; with a retry
+    /// policy, until it has ended.
     pub request: Option<Arc<RunRequest>>,
-    /// The redaction of its texts; kept until everything is announced: it has ended, and its clearance, if any, is
-    /// recorded.
+    /// The redaction for texts about the execution. Set until it has ended and its clearance, if any, is recorded,
+    /// because then everything is announced.
     pub redaction: Option<Arc<Redaction>>,
-    /// Its end, in the words of its status. The index does not keep it.
+    /// The end of the execution, as its status shows it. The index does not store it.
     pub end: Option<Box<EndShown>>,
 }
 
@@ -107,15 +108,15 @@ pub enum EndPhase {
     Failed,
     /// `Skipped`.
     Skipped {
-        /// Why.
+        /// Why the execution was skipped.
         reason: SkipReason,
-        /// Whether the execution came too early after a failure.
+        /// Whether the skip is a backoff after a failure.
         backs_off: bool,
     },
 }
 
 impl ExecutionRecord {
-    /// Returns the key of its decisions.
+    /// Returns the key for decisions on the execution.
     #[must_use]
     pub fn key(&self) -> Key {
         match &self.target {
@@ -125,17 +126,18 @@ impl ExecutionRecord {
     }
 }
 
-/// What the index keeps of one `WorkflowSchedule`.
+/// What the index stores about one `WorkflowSchedule`.
 #[derive(Clone, Debug)]
 pub struct ScheduleRecord {
-    /// The part that decisions need. The index adds its children, its pause, and what this process remembers of it.
+    /// The part that decisions need. The index adds the children, the pause, and what this process remembers about the
+    /// schedule.
     pub schedule: Schedule,
-    /// The target of its template, if it can be read.
+    /// The target of the schedule's template, if it can be parsed.
     pub target: Option<TargetName>,
 }
 
 impl ScheduleRecord {
-    /// Returns the key of its decisions.
+    /// Returns the key for decisions on the schedule.
     #[must_use]
     pub fn key(&self) -> Key {
         match &self.target {
@@ -148,7 +150,7 @@ impl ScheduleRecord {
 /// One delivery of a watch.
 #[derive(Debug)]
 pub enum Delivery {
-    /// A list begins: objects that it does not contain at its end are gone.
+    /// A list begins. Objects that it does not contain when it ends were deleted.
     ListBegins(Kind),
     /// A list is complete.
     ListEnds(Kind),
@@ -156,24 +158,23 @@ pub enum Delivery {
     Execution(Box<ExecutionRecord>),
     /// An execution was deleted.
     ExecutionDeleted(Uid),
-    /// A run was listed or changed. The index sets its order, not the watch.
+    /// A run was listed or changed. The index sets the order of runs, not the watch.
     Run(ChainName, Box<Run>),
-    /// A run was deleted, or a pipeline in a pipeline; with the run's last version, which shows whether it was
-    /// released.
+    /// A run was deleted, or a pipeline in a pipeline. The last version of a run shows whether it was released.
     RunDeleted(Uid, Option<Box<Run>>),
     /// A descendant of a run was listed or changed.
     Descendant(Kind, Box<Descendant>),
-    /// A descendant of a run was deleted; with its last version, which may be the only one that shows what it did.
+    /// A descendant of a run was deleted. Its last version may be the only one that shows what it did.
     DescendantDeleted(Kind, Uid, Option<Box<Descendant>>),
     /// A namespace was listed or changed.
     Namespace {
-        /// Its uid.
+        /// The uid of the namespace.
         uid: Uid,
-        /// Its name.
+        /// The name of the namespace.
         name: Box<str>,
-        /// Why nothing new starts in it, if it is paused.
+        /// Why no new executions start in the namespace, if it is paused.
         paused: Option<Box<str>>,
-        /// Whether its deletion has begun: nothing can be created in it any more.
+        /// Whether the deletion of the namespace has begun, so that nothing can be created in it any more.
         leaving: bool,
     },
     /// A namespace was deleted.

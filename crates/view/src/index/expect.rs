@@ -1,5 +1,5 @@
-//! Writes of this process that the watch has not delivered yet. No wait lasts for ever: an object that no watch
-//! delivers is read live.
+//! Writes of this process that the watch has not delivered yet. If a watch never delivers a write, the object is read
+//! live, so no decision waits for ever.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,20 +12,20 @@ use wfe_core::uid_map::UidMap;
 
 use super::Kind;
 
-/// How long a write may stay unseen before the object is read live, and how long until it is read again. A watch
-/// delivers within milliseconds; one that starts with a list, within seconds.
+/// How long a write may stay undelivered before its object is read live, and the time between two such reads. A watch
+/// delivers within milliseconds; a watch that starts with a list, within seconds.
 pub const READ_AFTER: TimeDelta = TimeDelta::seconds(30);
 
-/// The object of a write.
+/// An object that this process wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// The watch that delivers it.
+    /// The watch that delivers the object.
     pub kind: Kind,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// The name of the object.
     pub name: Arc<str>,
-    /// Its uid.
+    /// The uid of the object.
     pub uid: Uid,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Written {
             Kind::Execution => write!(f, "WorkflowExecution {}/{}", self.namespace, self.name),
             Kind::Run => write!(f, "PipelineRun {}", self.name),
             Kind::Schedule => write!(f, "WorkflowSchedule {}/{}", self.namespace, self.name),
-            kind => write!(f, "{} {}", kind.label(), self.name), // nothing else is written
+            kind => write!(f, "{} {}", kind.label(), self.name), // other kinds are never written
         }
     }
 }
@@ -43,26 +43,26 @@ impl fmt::Display for Written {
 /// A write of this process that the view must contain before the next decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
-    /// This object, in this version or a later one.
+    /// The object exists in this version or a later one.
     Version {
-        /// The object.
+        /// The written object.
         object: Written,
         /// The version that the write returned.
         version: Version,
     },
-    /// This object is gone.
+    /// The object is gone.
     Absence {
-        /// The object.
+        /// The deleted object.
         object: Written,
     },
 }
 
-/// The result of reading an object live whose write is awaited.
+/// The result of a live read of an object whose write is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
-    /// It is gone, or another object has its name.
+    /// The object is gone, or another object has its name.
     Gone,
-    /// It exists, and its watch will deliver it.
+    /// The object exists, and its watch will deliver it.
     There,
 }
 
@@ -75,7 +75,7 @@ impl Expected {
         }
     }
 
-    /// Returns the watch that will deliver it.
+    /// Returns the watch that will deliver the object.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.object().kind
@@ -91,22 +91,22 @@ impl Expected {
     }
 }
 
-/// The expectations of one target, by object. Limited by the actions of one decision, because the next decision waits
-/// until it is empty: thousands in a storm.
+/// The expectations of one target, by object. Their number is limited by the actions of one decision, thousands in a
+/// storm: the next decision waits until none is left.
 #[derive(Debug, Default)]
 pub(super) struct Expectations(UidMap<Awaited>);
 
 #[derive(Debug)]
 struct Awaited {
     expected: Expected,
-    /// The number of the last list that had begun.
+    /// The number of the list that had begun last when the write was made.
     epoch: u64,
-    /// When it is read live if no watch has delivered it by then.
+    /// When the object is read live, unless a watch delivers it before.
     read_at: Time,
 }
 
 impl Expectations {
-    /// Adds an expectation, with the number of the last list that had begun.
+    /// Adds an expectation. `epoch` is the number of the list that had begun last.
     pub(super) fn add(&mut self, expected: Expected, epoch: u64, now: Time) {
         let uid = expected.object().uid.clone();
         if self.0.get(&uid).is_none_or(|known| !known.expected.outlasts(&expected)) {
@@ -114,8 +114,8 @@ impl Expectations {
         }
     }
 
-    /// Returns whether the next decision must wait. While schedules cannot be seen, none of them is decided on, and
-    /// nothing that their watch would deliver is awaited.
+    /// Returns whether the next decision must wait. While schedules cannot be seen, no schedule is decided on, so
+    /// nothing from their watch is awaited.
     pub(super) fn holds(&self, blind_to_schedules: bool) -> bool {
         self.0.values().any(|awaited| !blind_to_schedules || awaited.expected.kind() != Kind::Schedule)
     }
@@ -124,13 +124,13 @@ impl Expectations {
         self.0.get(object).is_some()
     }
 
-    /// Returns which object is read live first, and when.
+    /// Returns the object that is read live first, and when.
     pub(super) fn next(&self) -> Option<(&Expected, Time)> {
         let next = self.0.values().min_by_key(|awaited| awaited.read_at)?;
         Some((&next.expected, next.read_at))
     }
 
-    /// Returns the objects to read live now, and sets the time of the next read.
+    /// Returns the objects that must be read live now, and sets the time of their next read.
     pub(super) fn take_overdue(&mut self, now: Time) -> Vec<Expected> {
         let mut overdue = Vec::new();
         for awaited in self.0.values_mut().filter(|awaited| awaited.read_at <= now) {
@@ -140,15 +140,15 @@ impl Expectations {
         overdue
     }
 
-    /// Removes what a live read has answered: every expectation of an object that is gone, and the wait for an absence
-    /// that does not come because a finalizer holds the object. Other existing objects are still awaited.
+    /// Applies the result of a live read. If the object is gone, nothing more is awaited. If it still exists because a
+    /// finalizer keeps it, its absence is no longer awaited; other writes to it still are.
     pub(super) fn read(&mut self, expected: &Expected, live: Live) {
         if live != Live::There || matches!(expected, Expected::Absence { .. }) {
             self.0.remove(&expected.object().uid);
         }
     }
 
-    /// Takes in that the watch has delivered an object.
+    /// Removes what the delivery of an object fulfils.
     pub(super) fn seen(&mut self, kind: Kind, uid: &Uid, version: &Version) {
         let is_it = |expected: &Expected| {
             let Expected::Version { object, version: awaited } = expected else { return false };
@@ -159,23 +159,22 @@ impl Expectations {
         }
     }
 
-    /// Takes in that the watch has delivered a deletion: it ends every wait for that object.
+    /// Removes what is awaited for an object, because the watch has delivered its deletion.
     pub(super) fn gone(&mut self, kind: Kind, uid: &Uid) {
         if self.0.get(uid).is_some_and(|awaited| awaited.expected.kind() == kind) {
             self.0.remove(uid);
         }
     }
 
-    /// Takes in that a list is complete. A wait from before it began is over if the list lacks the object, which was
-    /// deleted then.
+    /// Removes what is awaited since before a completed list began, for objects that the list lacks: they were deleted.
     pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) {
         self.0.retain(|uid, it| it.expected.kind() != kind || it.epoch >= epoch || seen.contains(uid));
     }
 }
 
-/// Compares two resource versions of one resource. They are decimal numbers that grow with every write (Kubernetes
-/// guarantees that since 1.35, and every release before did it). If one is not a number, any delivery of the object
-/// counts as late enough.
+/// Compares two resource versions of one resource. They are decimal numbers that grow with every write. (Kubernetes
+/// guarantees this since 1.35, and every earlier release complies.) If one is not a number, any delivery of the object
+/// counts as new enough.
 pub(super) fn at_least(seen: &Version, awaited: &Version) -> bool {
     match (seen.as_str().parse::<u128>(), awaited.as_str().parse::<u128>()) {
         (Ok(seen), Ok(awaited)) => seen >= awaited,

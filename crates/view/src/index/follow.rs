@@ -1,4 +1,4 @@
-//! Evidence about runs that is collected while they run, and kept until their execution has ended.
+//! Collects evidence about runs while they run, and keeps it until their execution has ended.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
 
-/// For how many runs that have not arrived yet a target keeps evidence. One run is made at a time; each rival operator
-/// may add one.
+/// The limit of runs with evidence that a watch has not delivered yet, per target. One run is created at a time, and
+/// each rival operator may add one.
 pub(super) const MAX_STRANGERS: usize = 4;
 
 impl Entry {
@@ -24,9 +24,9 @@ impl Entry {
         self.evidence.get(run).cloned().unwrap_or_default()
     }
 
-    /// Takes in the evidence of a task or pod, and returns whether decisions need it. Its run may not have arrived yet,
-    /// while lists are under way or if the watch of runs is behind that of pods. The evidence that is kept until then
-    /// may have gaps.
+    /// Adds the evidence of a task or pod, and returns whether decisions need it. The run may be delivered later,
+    /// because lists are in progress, or because the watch of runs is behind that of pods. The evidence collected until
+    /// then may have gaps.
     pub(super) fn see(&mut self, sighting: &Sighting, is_deleted: bool, is_listing: bool) -> bool {
         let run = &sighting.run;
         match self.target.runs.get(run) {
@@ -36,7 +36,7 @@ impl Entry {
         }
         let is_stranger = !is_listing && !self.target.runs.contains_key(run);
         if is_stranger && !self.evidence.contains_key(run) && self.strangers() >= MAX_STRANGERS {
-            return false; // it may be missed: `follow` knows
+            return false; // `follow` takes into account that evidence may be missing
         }
         let evidence = self.evidence.get_or_insert_with(run, Evidence::default);
         if is_stranger {
@@ -55,8 +55,8 @@ impl Entry {
         is_news
     }
 
-    /// Returns whether a missing run may still arrive: an execution has yet to get a turn, waits for its next attempt,
-    /// or is Running on it. Any other is a pipeline in a pipeline, or gone.
+    /// Returns whether a missing run may still be delivered: an execution has not had its turn, waits for its next
+    /// attempt, or is Running on that run. Any other run is gone, or belongs to a pipeline in a pipeline.
     fn may_come(&self, run: &Uid) -> bool {
         self.target.executions.values().any(|execution| match &execution.state {
             ExecutionState::Undecided { .. } => true,
@@ -65,12 +65,12 @@ impl Entry {
         })
     }
 
-    /// Counts the missing runs with evidence.
+    /// Counts the runs with evidence that were not delivered yet.
     fn strangers(&self) -> usize {
         self.evidence.iter().filter(|(uid, _)| !self.target.runs.contains_key(uid)).count()
     }
 
-    /// Adds the evidence to a new version of a run.
+    /// Adds the collected evidence to a new version of a run.
     pub(super) fn follow(&mut self, run: &mut Run, is_listing: bool) {
         if is_over(&self.target, run) {
             self.evidence.remove(&run.id.uid);
@@ -78,7 +78,7 @@ impl Entry {
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
-        // When the limit of missing runs is reached, evidence about this one may have been dropped.
+        // If the limit of missing runs is reached, evidence about this run may have been dropped.
         let is_overlooked = !self.evidence.contains_key(&run.id.uid) && self.strangers() >= MAX_STRANGERS;
         let evidence = self.evidence.get_or_insert_with(&run.id.uid, Evidence::default);
         if is_overlooked {
@@ -92,7 +92,7 @@ impl Entry {
         run.memory.seen = evidence.seen().after(&run.memory.seen);
     }
 
-    /// Takes in that versions of tasks or pods may have been missed.
+    /// Records that versions of tasks or pods may have been missed.
     pub(super) fn interrupt(&mut self) {
         for (uid, evidence) in self.evidence.iter_mut() {
             if self.target.runs.get(uid).is_none_or(|run| !run.is_pending()) {
@@ -101,7 +101,7 @@ impl Entry {
         }
     }
 
-    /// Takes in that a run is gone. The proof that something of it ran is kept for its execution.
+    /// Removes a deleted run. The proof that something of the run started is kept with its execution.
     pub(super) fn lose(&mut self, run: Run) {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
@@ -110,21 +110,23 @@ impl Entry {
         }
     }
 
-    /// Takes in that the last version of a run, which is gone, was pending. Evidence that something ran overrules it.
+    /// Records that a run was still pending in its last version before its deletion, so nothing ran. Evidence that
+    /// something started outweighs this.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let Some(run) = self.target.runs.get(uid) else { return };
         if !run.is_pending() || run.memory.seen.has_started_anything {
             return;
         }
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
-        // If this process has deleted it, the reason is known better.
+        // If this process deleted the run, the reason is recorded already.
         if let Some(owner) = owner {
             let never = || Lost::Vanished(Started::NotStarted(Absence::NoRun));
             owner.remember().lost_proof.get_or_insert_with(never);
         }
     }
 
-    /// Forgets the evidence that is not needed any more: about runs whose execution has ended, or that cannot arrive.
+    /// Removes evidence that is no longer needed: about runs whose execution has ended, and about runs that can no
+    /// longer be delivered.
     pub(super) fn forget(&mut self) {
         let over: HashSet<Uid> = {
             let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
@@ -146,7 +148,7 @@ impl Entry {
         }
     }
 
-    /// Records for each run that is deleted while it runs since when nothing of it has been seen.
+    /// Records for each run in deletion since when no unfinished descendant of the run has been seen.
     pub(super) fn note_bare(&mut self, now: Time) {
         let leaving: Vec<Uid> =
             self.target.runs.values().filter(|run| run.is_leaving()).map(|run| run.id.uid.clone()).collect();
@@ -165,7 +167,8 @@ impl Entry {
     }
 }
 
-/// Returns whether the execution of a run has ended, or its status records the failure of that run and another attempt.
+/// Returns whether the execution of a run has ended, or its status records that this run failed and another attempt
+/// follows.
 fn is_over(target: &Target, run: &Run) -> bool {
     let is_recorded = |owner: &Execution| {
         let attempts = owner.retry.iter().flat_map(|retry| &retry.attempts);
@@ -179,7 +182,7 @@ fn is_over(target: &Target, run: &Run) -> bool {
     }
 }
 
-/// The status of its execution now has what Tekton reported of a run and what was seen of it.
+/// Drops what is remembered about a run after the status of its execution contains it.
 fn forget(run: &mut Run) {
     run.memory = std::mem::take(&mut run.memory).kept();
     if let Progress::Done(outcome) = &mut run.progress {

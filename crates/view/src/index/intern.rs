@@ -1,4 +1,4 @@
-//! One copy of values that many records share: tens of thousands of executions run a few hundred workflows.
+//! Stores one copy of each value that many records share: tens of thousands of executions run a few hundred workflows.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -10,12 +10,12 @@ use wfe_core::schedule::Schedule;
 
 use super::Index;
 
-/// How many values are kept before unused ones are looked for.
+/// How many values are stored before unused ones are removed.
 const FEW: usize = 64;
 
-/// A value that is cheap to clone, and knows how many references to it exist.
+/// A value that is cheap to clone and counts the references to it.
 pub(super) trait Shared: Clone + Eq + Hash {
-    /// Returns how many references exist.
+    /// Returns the number of references.
     fn holders(&self) -> usize;
 }
 
@@ -31,8 +31,8 @@ impl Shared for Fingerprint {
     }
 }
 
-/// One copy of each value. There are never more than a few, or twice as many as were in use at the last sweep: then
-/// those without any other reference are dropped.
+/// Stores one copy of each value. When their number reaches twice that of the last sweep, and at least [`FEW`], the
+/// values without any other reference are dropped.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     all: HashSet<T>,
@@ -62,7 +62,7 @@ impl<T: Shared> Interner<T> {
 }
 
 impl Index {
-    /// Replaces values of an execution by shared copies.
+    /// Replaces values of an execution with shared copies.
     pub(super) fn intern_execution(&mut self, execution: &mut Execution) {
         execution.origin = self.origins.share(&execution.origin);
         if execution.workflow_id == execution.origin.workflow_id {
@@ -73,7 +73,7 @@ impl Index {
         }
     }
 
-    /// Replaces values of a schedule by shared copies.
+    /// Replaces values of a schedule with shared copies.
     pub(super) fn intern_schedule(&mut self, schedule: &mut Schedule) {
         schedule.origin = self.origins.share(&schedule.origin);
         if schedule.workflow_id == schedule.origin.workflow_id {

@@ -1,4 +1,5 @@
-//! Which remembered facts survive when a newer version of an object arrives, and what is known of runs' owners.
+//! Decides which remembered facts survive when a newer version of an object is delivered, and what is known about the
+//! owners of runs.
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
@@ -12,9 +13,9 @@ use wfe_core::waiting::Waiting;
 use super::Kind;
 use super::expect::{self, Expected};
 
-/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of the
-/// object. Vanished executions and runs are recorded. A schedule that is missing was deleted or has another target now,
-/// because this process creates none.
+/// Returns whether a watch has already delivered a write whose answer arrives only now. Even the deletion of the object
+/// may have been delivered, so deleted executions and runs are recorded. A missing schedule was deleted or has another
+/// target now, because this process creates no schedules.
 pub(super) fn already_seen(target: &Target, vanished: &SmallMap<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {
@@ -37,18 +38,19 @@ pub(super) fn already_seen(target: &Target, vanished: &SmallMap<()>, expected: &
             let known = target.runs.get(&object.uid);
             vanished.get(&object.uid).is_some() || known.is_some_and(|run| expect::at_least(&run.version, version))
         }
-        (Expected::Version { .. }, _) => true, // nothing else is written
+        (Expected::Version { .. }, _) => true, // other kinds are never written
     }
 }
 
-/// Forgets the outcome of earlier tries to create or release a run, or to create a child. A create of a child whose
-/// answer was lost may have succeeded, whoever has led since.
+/// Forgets the outcome of earlier tries to create or release a run, or to create a child. One fact stays: a create of a
+/// child whose answer was lost may have succeeded, even if another process has led since.
 pub(super) fn forget_tries(target: &mut Target) {
     target.memory.trouble = None;
     let remembered = target.executions.values_mut().filter_map(|execution| execution.memory.as_mut());
     remembered.for_each(|memory| memory.forget_tries());
     for run in target.runs.values_mut() {
-        // The patience with a failed run begins anew, and so do the requests to cancel one: Tekton may have been down.
+        // The time allowed for examining a failed run begins anew, and so do requests to cancel a run: Tekton may have
+        // been down.
         (run.memory.release_tried, run.memory.diagnosed) = (None, None);
         if let Some(stop) = &mut run.stop {
             stop.asked_at = None;
@@ -57,8 +59,8 @@ pub(super) fn forget_tries(target: &mut Target) {
     target.schedules.values_mut().for_each(|schedule| schedule.memory.create_refused = None);
 }
 
-/// Ends the tries that a decision does not continue, because time in which this process does not try does not count. A
-/// decision that gives a try up still continues it, because its write may fail.
+/// Ends the tries that a decision does not continue: only time in which this process tries counts. A decision that
+/// gives up a try still continues the try, because its write may fail.
 pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     let is_ours = target.memory.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
     let is_created = |uid: &Uid| {
@@ -94,18 +96,19 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     }
 }
 
-/// Sets since when a run is released: by its object, unless that is in the future, else as known before, else now.
+/// Sets the time at which a run was released: the time on the object if it is not in the future, else the known time,
+/// else now.
 pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
     let said = run.released_at.filter(|at| *at <= now);
     run.released_at =
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
 }
 
-/// Keeps what is remembered of a request to stop a run. A person's cancel has no time, so this process counts from when
-/// it first saw it.
+/// Keeps what is remembered about a request to stop a run. A person's cancellation has no time, so its time is when
+/// this process first saw it.
 pub(super) fn keep_stop(run: &mut Run, known: Option<&mut Run>, now: Time) {
     let Some(stop) = &mut run.stop else { return };
-    // A future time comes from another clock.
+    // A time in the future comes from another clock.
     stop.since = stop.since.filter(|at| *at <= now);
     if let Some(known) = known.and_then(|known| known.stop.take()) {
         (stop.asked_at, stop.told, stop.bare_since) = (known.asked_at, known.told, known.bare_since);
@@ -114,8 +117,8 @@ pub(super) fn keep_stop(run: &mut Run, known: Option<&mut Run>, now: Time) {
     stop.since = stop.since.or(Some(now));
 }
 
-/// Ends the tries to create a run, because one exists. If it is withdrawn, they begin anew, and so does their time. The
-/// run of an earlier attempt does not end the tries for the next.
+/// Ends the tries to create a run, because a run exists. If that run is withdrawn, the tries and their time begin anew.
+/// The run of an earlier attempt does not end the tries for the next attempt.
 pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     let is_earlier = execution.next_attempt().is_some() && execution.run_sequence >= Some(run.number);
     if let Some(memory) = execution.memory.as_mut().filter(|_| !is_earlier) {
@@ -123,8 +126,8 @@ pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     }
 }
 
-/// Finds the run of each Running execution whose status names none. Our CRD allows no such status, so another CRD has
-/// dropped the field. The newest run with the uid of the execution is its run.
+/// Finds the run of each Running execution whose status names none. Our CRD allows no such status, so another CRD must
+/// have dropped the field. The newest run with the uid of the execution is taken.
 pub(super) fn name_runs(target: &mut Target) {
     let (executions, runs) = (&mut target.executions, &target.runs);
     for execution in executions.values_mut().filter(|execution| !execution.elsewhere) {
@@ -145,7 +148,7 @@ pub(super) fn keep_presence(run: &mut Run, known: &Run) {
     }
 }
 
-/// Lets an owner share the strings of its execution if they are equal: there may be tens of thousands of each.
+/// Lets an owner share equal strings with its execution, because there may be tens of thousands of each.
 pub(super) fn share_strings(owner: &mut Owner, executions: &UidMap<Execution>) {
     if let Owner::Execution { id, .. } = owner
         && let Some(execution) = executions.get(&id.uid).filter(|execution| execution.id == *id)
@@ -162,12 +165,12 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     }
 }
 
-/// Returns whether a run of an execution exists.
+/// Returns whether an execution has a run.
 pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
     target.runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner))
 }
 
-/// Forgets the results of reading executions of which no run is left.
+/// Forgets the live reads of executions that have no run any more.
 pub(super) fn forget_owners(target: &mut Target) {
     let Target { runs, memory, .. } = target;
     let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));

@@ -1,4 +1,4 @@
-//! What this process has done to a target and learned of it, beyond the deliveries of the watches.
+//! Records what this process has done to a target and learned about it, other than from the watches.
 
 use std::time::Duration;
 
@@ -22,8 +22,9 @@ use super::keep::{self, mark_gone, name_runs};
 use super::{Entry, Index, Key};
 
 impl Index {
-    /// Records that the API server refused to create an execution's run. `attempt` is the one that it waited for, if it
-    /// is Running: for any other attempt the refusal does not count, and would use it up.
+    /// Records that the API server refused to create a run. `attempt` is the attempt that a Running execution waited
+    /// for. If the execution is on another attempt by now, the refusal is ignored, because it would use up that
+    /// attempt.
     pub fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -34,14 +35,14 @@ impl Index {
         }
     }
 
-    /// Forgets this process's own tries, because another process has led since: it begins anew, as after a restart.
-    /// What it has seen stays, and so do its own writes that no watch has delivered yet.
+    /// Forgets this process's own tries, because another process has led since. They begin anew, as after a restart.
+    /// What was seen stays, and so do own writes that no watch has delivered yet.
     pub fn forget_tries(&mut self) {
         self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
         self.forget_turns();
     }
 
-    /// Records that a number of the chain is taken by an object that the watch does not show.
+    /// Records that a run number of the chain is taken by an object that the watch does not deliver.
     pub fn number_taken(&mut self, key: &Key, number: RunNumber) {
         if let Some(entry) = self.targets.get_mut(key) {
             let taken = &mut entry.target.memory.highest_taken;
@@ -49,14 +50,14 @@ impl Index {
         }
     }
 
-    /// Records that a live read found an owner gone. A uid never comes back, so this stays true.
+    /// Records that a live read found an owner gone. A uid is never reused, so this stays true.
     pub fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
         if let Some(entry) = self.targets.get_mut(key) {
             mark_gone(&mut entry.target, &owner.uid);
         }
     }
 
-    /// Records the result of reading an execution live that no watch delivers, as long as a run of it exists.
+    /// Records the live read of an execution that no watch delivers. It is kept while a run of the execution exists.
     pub fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
             && keep::owns_a_run(target, owner)
@@ -75,8 +76,8 @@ impl Index {
         is_new
     }
 
-    /// Records the answers of a retry policy's conditions about an attempt of an execution, unless it is on another
-    /// attempt by now.
+    /// Records the answers of a retry policy's conditions about an attempt, unless the execution is on another attempt
+    /// by now.
     pub fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -86,7 +87,7 @@ impl Index {
         }
     }
 
-    /// Records that no write of this process to a target is under way, and finds the runs that statuses have lost.
+    /// Records that this process has no write to a target in flight, and finds the runs that statuses have lost.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.vanished = SmallMap::default();
@@ -94,7 +95,7 @@ impl Index {
         }
     }
 
-    /// Records the actions that are about to be carried out. Their outcome may never be known.
+    /// Records the actions that are about to be carried out, because their outcome may stay unknown.
     pub fn begun(&mut self, key: &Key, actions: &[Action], now: Time) {
         for action in actions {
             match action {
@@ -115,8 +116,8 @@ impl Index {
         }
     }
 
-    /// Records that an execution's run is tried to be created. The time in its status counts; the time since then does
-    /// not.
+    /// Records the first try to create an execution's run. Tries that its status records are added; the time between
+    /// them and now is not.
     pub(super) fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -128,14 +129,14 @@ impl Index {
         }
     }
 
-    /// Records that a run is tried to be released.
+    /// Records the first try to release a run.
     pub(super) fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
         if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
             run.memory.release_tried.get_or_insert(now);
         }
     }
 
-    /// Records that a child of a schedule is tried to be created for a slot: the answer may be lost.
+    /// Records the try to create a schedule's child for a slot, because the answer may be lost.
     pub(super) fn schedule_tried(&mut self, key: &Key, schedule: &Uid, slot: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
@@ -144,7 +145,7 @@ impl Index {
         }
     }
 
-    /// Records that the API server refused for good to create a child of a schedule.
+    /// Records that the API server finally refused to create a child of a schedule.
     pub fn child_refused(&mut self, key: &Key, schedule: &Uid, refused: RefusedChild) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
@@ -165,8 +166,8 @@ impl Index {
         }
     }
 
-    /// Records which executions wait by a decision, so that the status can show a long wait, and which tries have
-    /// ended.
+    /// Records which executions wait according to a decision, so that the status can show a long wait. Ends the tries
+    /// that the decision does not continue.
     pub fn waits(&mut self, key: &Key, decision: &Decision, now: Time) {
         self.waits_on(key, decision, now);
         if let Some(entry) = self.targets.get_mut(key) {
@@ -175,8 +176,8 @@ impl Index {
         }
     }
 
-    /// Records which executions wait until a write of this process is seen. Tries continue, because nothing was decided
-    /// about them.
+    /// Records which executions wait until a watch delivers a write of this process. Tries do not end, because nothing
+    /// was decided about them.
     pub fn waits_on(&mut self, key: &Key, decision: &Decision, now: Time) {
         let Some(entry) = self.targets.get_mut(key) else { return };
         for (id, _) in &decision.waiting {
@@ -186,7 +187,8 @@ impl Index {
         }
     }
 
-    /// Records what keeps this process from carrying out decisions on a target; `None` if nothing does any more.
+    /// Records what prevents this process from carrying out decisions on a target; `None` if nothing prevents it any
+    /// more.
     pub fn trouble(&mut self, key: &Key, trouble: Option<Trouble>) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.memory.trouble = trouble.map(Box::new);
@@ -200,7 +202,7 @@ impl Index {
         }
     }
 
-    /// Records that Tekton was asked to cancel a run, or asked again.
+    /// Records that Tekton was asked to cancel a run, for the first time or again.
     pub(super) fn cancel_asked(&mut self, key: &Key, run: &Uid, now: Time) {
         let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
         if let Some(run) = run {
@@ -208,7 +210,7 @@ impl Index {
         }
     }
 
-    /// Records that it was announced that Tekton does not answer a request to stop a run.
+    /// Records that an event announced that Tekton does not react to the request to stop a run.
     pub fn cancel_told(&mut self, key: &Key, run: &Uid) {
         let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
         if let Some(stop) = run.and_then(|run| run.stop.as_mut()) {
@@ -216,14 +218,14 @@ impl Index {
         }
     }
 
-    /// Records that it was announced that steps of a run have run again.
+    /// Records that an event announced that steps of a run ran a second time.
     pub fn replay_told(&mut self, key: &Key, run: &Uid) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.replay_told(run);
         }
     }
 
-    /// Records when the progress of an execution was last written to its status, and what its run waited for.
+    /// Records when the progress of an execution was last written to its status, and what its run waited for then.
     pub(super) fn showed_progress(&mut self, key: &Key, execution: &Uid, wait: Option<Wait>, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -237,7 +239,7 @@ impl Index {
         }
     }
 
-    /// Records that it was announced that a target drains for too long.
+    /// Records that an event announced that a target drains for too long.
     pub fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.drain_warned = true;

@@ -1,4 +1,4 @@
-//! The writes that this process waits for, and the results of reading objects live that no watch delivers.
+//! Awaited writes of this process, and the results of live reads.
 
 use wfe_core::Time;
 use wfe_core::name::Uid;
@@ -11,7 +11,7 @@ impl Index {
     pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
         let object = expected.object();
         if self.places[&object.kind].get(&object.uid).is_some_and(|place| place != key) {
-            return; // the watch has delivered it, with another target
+            return; // the watch has delivered the object already, for another target
         }
         let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
         if let Some(entry) = self.targets.get_mut(key)
@@ -21,7 +21,7 @@ impl Index {
         }
     }
 
-    /// Returns which write of this process a target waits for, and when the object is read live.
+    /// Returns the write of this process that a target waits for, and when its object is read live.
     #[must_use]
     pub fn awaits(&self, key: &Key) -> Option<(&Expected, Time)> {
         self.entry(key)?.expected.next()
@@ -38,8 +38,8 @@ impl Index {
         self.targets.get_mut(key).map(|entry| entry.expected.take_overdue(now)).unwrap_or_default()
     }
 
-    /// Records the result of reading an object live whose write is awaited. A uid never comes back: an object that is
-    /// gone stays gone, whether or not a watch will deliver that.
+    /// Records the live read of an object whose write is awaited. A uid is never reused: an object that is gone stays
+    /// gone, even if no watch delivers its deletion.
     pub fn read_live(&mut self, key: &Key, expected: &Expected, live: Live) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.expected.read(expected, live);
@@ -50,7 +50,7 @@ impl Index {
         }
     }
 
-    /// Records that a live read has found an object gone.
+    /// Removes an object that a live read found gone.
     pub fn vanish(&mut self, key: &Key, kind: Kind, uid: &Uid) {
         let place = self.places.entry(kind).or_default().remove(uid);
         if let Some(place) = place.filter(|place| place != key) {

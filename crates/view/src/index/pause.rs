@@ -1,4 +1,4 @@
-//! Which namespaces are paused or being deleted, and which executions and schedules that concerns.
+//! Records which namespaces are paused or being deleted, and which executions and schedules this affects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ impl Index {
         }
     }
 
-    /// Pauses or resumes the executions and schedules in a namespace, and those with a target in it. Goes through all
-    /// of them, because people do this by hand and rarely.
+    /// Pauses or resumes the executions and schedules in a namespace, and those with a target in it. It examines all of
+    /// them, because people set a pause by hand and rarely.
     fn spread_pause(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
             let Target { name, executions, schedules, .. } = &mut entry.target;
@@ -52,7 +52,7 @@ impl Index {
         }
     }
 
-    /// Marks the schedules of a namespace whose deletion has begun. A deletion cannot be undone.
+    /// Marks the schedules of a namespace whose deletion has begun, which cannot be undone.
     fn leave(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
             for schedule in entry.target.schedules.values_mut().filter(|it| &*it.id.namespace == namespace) {
@@ -78,7 +78,8 @@ impl Index {
     }
 }
 
-/// Returns the pause that concerns an execution or a schedule: that of its own namespace, else that of its target's.
+/// Returns the pause that affects an execution or a schedule: that of its own namespace, else that of its target's
+/// namespace.
 pub(super) fn pause_for(
     paused: &HashMap<Box<str>, Arc<Pause>>,
     namespace: &str,

@@ -1,7 +1,7 @@
-//! The places of all targets in the limits (section 18).
+//! The places of all targets in the concurrency limits (section 18).
 //!
-//! The rules are in `wfe_core::limit`. This module knows what the targets hold, and which of them a given place wakes.
-//! Without a limit it does nothing.
+//! The rules are in `wfe_core::limit`. This module counts the places that targets hold, and wakes a target that gets a
+//! place. If no limit is set, it does nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use wfe_core::target::Target;
 
 use super::{Index, Key};
 
-/// The places of all targets. Without a limit there is no ledger.
+/// The places of all targets. If no limit is set, there is no ledger.
 #[derive(Debug, Default)]
 pub(super) struct AllPlaces {
     ledger: Option<Ledger<Key>>,
-    /// How many places of each limit were given, by the name of the limit.
+    /// How many places of each limit this process has given, by the name of the limit.
     given: BTreeMap<Box<str>, u64>,
 }
 
-/// A limit with its numbers.
+/// A limit and its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCount {
     /// The limit.
     pub limit: Limit,
-    /// How many targets have a place, and how many wait.
+    /// How many targets have a place, and how many wait for one.
     pub count: Count,
     /// How many places this process has given.
     pub given: u64,
 }
 
 impl Index {
-    /// Shows the places to a target that is about to be decided on, by the limits of that decision. Other limits than
-    /// before count anew what the targets hold.
+    /// Copies the places into a target that is about to be decided on. If the limits of that decision are new, the
+    /// places of all targets are counted anew.
     pub fn show_places(&mut self, key: &Key, limits: &Limits, now: Time) {
         if self.limited.ledger.as_ref().map_or(limits.is_empty(), |ledger| ledger.limits() == limits) {
             self.count_places(key);
@@ -48,14 +48,14 @@ impl Index {
         }
     }
 
-    /// Records what asks for a place on a target after it was decided on, and whether its place is used.
+    /// Records after a decision which places the target asks for, and whether its place is used.
     pub fn ask_for_places(&mut self, key: &Key, decision: &Decision, now: Time) {
         if let Some(ledger) = &mut self.limited.ledger {
             ledger.decided(key, decision.asks.clone(), decision.uses_place, now);
         }
     }
 
-    /// Gives free places, and marks the targets that get one. During a list nothing is decided, so nothing is given.
+    /// Gives free places, and marks the targets that get one. During a list nothing is decided, so no places are given.
     pub fn give_places(&mut self, now: Time) {
         if self.limited.ledger.is_none() || !self.is_synced() || self.is_listing() {
             return;
@@ -74,12 +74,12 @@ impl Index {
         }
     }
 
-    /// Forgets the places at the end of a term, because another process gives them from now on.
+    /// Forgets the places at the end of a term, because the next leader gives them from now on.
     pub fn forget_places(&mut self) {
         self.limited.ledger = None;
     }
 
-    /// Returns the limits with their numbers.
+    /// Returns the limits and their counts.
     #[must_use]
     pub fn limit_counts(&self) -> Vec<LimitCount> {
         let Some(ledger) = &self.limited.ledger else { return Vec::new() };
@@ -91,7 +91,7 @@ impl Index {
         ledger.limits().iter().zip(ledger.counts()).map(of).collect()
     }
 
-    /// Counts what a target holds by the present view.
+    /// Counts the places that a target holds in the present view.
     fn count_places(&mut self, key: &Key) {
         let Some(ledger) = &mut self.limited.ledger else { return };
         match self.targets.get(key) {
@@ -103,8 +103,8 @@ impl Index {
         }
     }
 
-    /// Puts limits into force, and counts what all targets hold. A place that was given stays given: what its owner
-    /// creates with it may not be seen yet.
+    /// Applies new limits, and counts the places of all targets. A place that was already given stays given, because
+    /// the run that it was given for may not be seen yet.
     fn limit(&mut self, limits: &Limits, now: Time) {
         let before = self.limited.ledger.take();
         if limits.is_empty() {
@@ -124,7 +124,7 @@ impl Index {
     }
 }
 
-/// Returns the limits that match an execution or a schedule of a target.
+/// Returns the limits that apply to an execution or a schedule of a target.
 fn limits_of(target: &Target, uid: &Uid, limits: &Limits) -> LimitSet {
     match (target.executions.get(uid), target.schedules.get(uid)) {
         (Some(execution), _) => target.limits_of(execution, limits),

@@ -1,7 +1,7 @@
 //! The schedules, and which executions are their children (section 12.7).
 //!
-//! A schedule is kept at the target of its template, with all its children, also those on an earlier target. Each child
-//! records whether its schedule still needs it.
+//! A schedule is stored with the target of its template, together with all its children, even children on an earlier
+//! target. Each child records whether its schedule still needs it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::pause::pause_for;
 use super::{EndPhase, EndShown, Index, Key, Kind, ScheduleRecord, open};
 
 impl Index {
-    /// Returns whether all schedules are known: they were listed, no list of them is under way, and their watch works.
+    /// Returns whether all schedules are known: a list of them is complete, none is in progress, and their watch works.
     #[must_use]
     pub fn sees_schedules(&self) -> bool {
         let list = &self.lists[&Kind::Schedule];
         self.hears_schedules && list.complete_once && list.seen.is_none()
     }
 
-    /// Records whether the watch of schedules works: it neither fails nor has been silent for too long.
+    /// Records whether the watch of schedules works, so that it neither fails nor has been silent for too long.
     pub fn hear_schedules(&mut self, heard: bool) {
         let saw = self.sees_schedules();
         self.hears_schedules = heard;
@@ -35,7 +35,7 @@ impl Index {
         }
     }
 
-    /// Records at every target that schedules can be seen again, or not any more. That is rare: the watch has failed,
+    /// Records at every target whether schedules can be seen, if this has changed. This is rare: the watch has failed,
     /// or starts with a list again.
     pub(super) fn note_sight(&mut self, saw: bool) {
         let sees = self.sees_schedules();
@@ -84,8 +84,8 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Finds the children and the analyst of a new schedule: they may have arrived before it. A schedule whose plan has
-    /// not begun has none, which is true of most new ones.
+    /// Finds the children and the analyst of a new schedule, because they may have been delivered before it. A schedule
+    /// whose plan has not begun has none; this applies to most new schedules.
     fn find_family(&self, schedule: &Schedule) -> Family {
         let mut family = Family::default();
         if schedule.status.planned_from.is_none() || self.will_gather() {
@@ -98,12 +98,12 @@ impl Index {
         family
     }
 
-    /// Returns whether a list is under way that may bring schedules or children. At its end they are gathered anew.
+    /// Returns whether a list in progress may deliver schedules or children. They are related anew when it ends.
     fn will_gather(&self) -> bool {
         self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
     }
 
-    /// Gathers the children of all schedules anew, and records for each whether it is needed: lists arrive in any
+    /// Relates children to all schedules anew, and records for each child whether it is needed. Lists arrive in any
     /// order, and nothing was recorded while schedules could not be seen. A child without a schedule is kept for its
     /// own time to live.
     pub(super) fn gather_children(&mut self) {
@@ -134,8 +134,7 @@ impl Index {
         }
     }
 
-    /// Takes in a new execution that was made for a schedule. If it has another target than the schedule, the schedule
-    /// waits for it all the same.
+    /// Fulfils the wait of a schedule for its new execution, which may have another target than the schedule.
     pub(super) fn find_child(&mut self, schedule: &Uid, execution: &Execution) {
         let key = self.places[&Kind::Schedule].get(schedule);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -143,8 +142,8 @@ impl Index {
         }
     }
 
-    /// Records the relation of an execution to a schedule: `is`, if it was made for one. `was` is the schedule of its
-    /// last version.
+    /// Records the relation of an execution to a schedule. `is` is the schedule that the execution was created for;
+    /// `was` is that of the execution's previous version.
     pub(super) fn relate(&mut self, execution: &Uid, was: Option<Uid>, is: Option<(Uid, Relative)>) {
         if let Some(was) = was.filter(|was| is.as_ref().is_none_or(|(schedule, _)| schedule != was)) {
             self.part(&was, execution);
@@ -172,8 +171,7 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Keeps the words in which the child of a schedule has ended, if the schedule's status does not record its end
-    /// yet.
+    /// Keeps the message with which the child of a schedule ended, until the schedule's status records this end.
     pub(super) fn note_words(&mut self, child: &Uid, made_for: &Uid, end: Option<&EndShown>) {
         let Some(end) = end.filter(|end| end.phase != EndPhase::Completed) else { return };
         let Some(schedule) = self.schedule_mut(made_for) else { return };
@@ -183,7 +181,7 @@ impl Index {
         }
     }
 
-    /// Records that an execution has no relation to a schedule any more, because it was deleted.
+    /// Removes an execution from its schedule, because the execution was deleted or is no longer related.
     pub(super) fn part(&mut self, schedule: &Uid, execution: &Uid) {
         if let Some(known) = self.schedule_mut(schedule) {
             known.children.retain(|child| child.uid != *execution);
@@ -202,8 +200,8 @@ impl Index {
         }
     }
 
-    /// Records for the children of a schedule whether it needs them. During a list that waits for the end of the list,
-    /// and while schedules cannot be seen, no child is removed.
+    /// Records for each child of a schedule whether the schedule needs it. During a list this happens at its end. While
+    /// schedules cannot be seen, no child is removed.
     fn keep_family(&mut self, schedule: &Uid) {
         if self.is_listing() || !self.sees_schedules() {
             return;
@@ -235,7 +233,7 @@ impl Index {
         }
     }
 
-    /// Returns the shared copy of a namespace's name: there may be tens of thousands of records.
+    /// Returns the shared copy of a namespace's name, because there may be tens of thousands of records.
     pub(super) fn share(&mut self, namespace: &Arc<str>) -> Arc<str> {
         if let Some(shared) = self.shared.get(namespace) {
             return Arc::clone(shared);
@@ -247,13 +245,13 @@ impl Index {
 
 /// The relation of an execution to the schedule that it was made for.
 pub(super) enum Relative {
-    /// It was made for a slot.
+    /// The execution is the child of a slot.
     Child(Child),
-    /// It analyses a failure.
+    /// The execution is the analyst of a failure.
     Analyst(AnalystRun),
 }
 
-/// The executions that were made for a schedule.
+/// The executions that were created for a schedule.
 #[derive(Default)]
 struct Family {
     children: Vec<Child>,
@@ -275,8 +273,8 @@ impl From<Family> for (Vec<Child>, Option<Box<AnalystRun>>) {
     }
 }
 
-/// Keeps the analyst of the latest slot: there is one triage at a time, and earlier analysts are kept for their time to
-/// live.
+/// Keeps the analyst of the latest slot. There is one triage at a time, and earlier analysts are kept for their own
+/// time to live.
 fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
     let place = |it: &AnalystRun| (it.of, it.id.uid.clone());
     if known.as_ref().is_none_or(|known| known.id.uid == analyst.id.uid || place(known) < place(&analyst)) {
@@ -284,9 +282,9 @@ fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
     }
 }
 
-/// Returns the part of a schedule's memory that survives a new version of it. A refusal does not concern another
-/// template, or a used slot. A create whose answer was lost is remembered until its slot is used, or its child is seen.
-/// Evidence and an analyst's answer are dropped when the status records the result of their triage.
+/// Returns the part of a schedule's memory that stays valid in its new version. A refusal does not apply to another
+/// template, or to a used slot. A create whose answer was lost is remembered until its slot is used, or its child is
+/// seen. Evidence and an analyst's answer are dropped when the status records the result of their triage.
 fn still_valid(memory: ScheduleMemory, generation: i64, new: &Schedule) -> ScheduleMemory {
     let is_unused = |slot: Time| Some(slot) > new.used_up_to();
     let is_recorded = |slot: Time| {
@@ -315,7 +313,7 @@ fn still_valid(memory: ScheduleMemory, generation: i64, new: &Schedule) -> Sched
     }
 }
 
-/// Sorts children by their slots, in no more memory than they need.
+/// Sorts children by their slots, and releases spare memory.
 fn sorted(mut children: Vec<Child>) -> Vec<Child> {
     children.sort_by(|a, b| (a.slot, &a.uid).cmp(&(b.slot, &b.uid)));
     children.shrink_to_fit();

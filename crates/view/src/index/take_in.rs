@@ -1,4 +1,4 @@
-//! How the deliveries of the watches change the view.
+//! Applies the deliveries of the watches to the view.
 
 use wfe_core::Time;
 use wfe_core::chain::ChainName;
@@ -65,7 +65,7 @@ impl Index {
 
     pub(super) fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
-        // It was a pipeline in a pipeline, and has no controller any more.
+        // The run was a pipeline in a pipeline before, and has lost its controller.
         if let Some(previous) = self.key_of(Kind::Run, &run.id.uid, &key) {
             self.remove(Kind::Run, &previous, &run.id.uid);
         }
@@ -102,7 +102,7 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    /// Records that the last version of a run was still pending: nothing of it ran.
+    /// Records that a run was still pending in its last version, so nothing of it ran.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let key = self.places[&Kind::Run].get(uid);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -110,7 +110,7 @@ impl Index {
         }
     }
 
-    /// Keeps a descendant only while it is unfinished; its evidence is kept with the run.
+    /// Stores a descendant only while it is unfinished. Its evidence is stored with the run.
     pub(super) fn apply_descendant(&mut self, kind: Kind, mut descendant: Descendant) {
         let uid = descendant.residue.id.uid.clone();
         self.see(&descendant, false);
@@ -118,14 +118,14 @@ impl Index {
         if !descendant.unfinished {
             self.note_seen(kind, &uid);
             self.delete(kind, &uid);
-            // A descendant that had ended before changes nothing, and when runs are removed there are many of them at
-            // once.
+            // A descendant that had finished before changes nothing. When runs are deleted, many of these are delivered
+            // together.
             if self.targets.get(&key).is_some_and(|entry| entry.target.is_empty()) {
                 self.touch(&key);
             }
             return;
         }
-        // Its target annotation may have changed: the remains of a run belong to one target.
+        // The target annotation of the descendant may have changed, but each descendant belongs to one target.
         if let Some(previous) = self.key_of(kind, &uid, &key) {
             self.remove(kind, &previous, &uid);
         }
@@ -136,13 +136,13 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    /// Takes in the evidence of a descendant.
+    /// Adds the evidence of a descendant to its target.
     pub(super) fn see(&mut self, descendant: &Descendant, is_deleted: bool) {
         let Some(sighting) = &descendant.sighting else { return };
         let key = Key::Chain(descendant.chain);
         let is_listing = !self.is_synced() || self.is_listing();
         if is_listing {
-            // The target may be unknown yet: lists arrive in any order.
+            // The target may not be known yet, because lists arrive in any order.
             let common = self.in_common();
             open(&mut self.targets, &key, common);
         }
@@ -151,7 +151,7 @@ impl Index {
         }
     }
 
-    /// Records the target of an object. Returns its earlier target, if that differs.
+    /// Records the target of an object. Returns the previous target if it differs.
     pub(super) fn key_of(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
         self.note_seen(kind, uid);
         let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
@@ -214,7 +214,8 @@ impl Index {
         }
     }
 
-    /// Objects that a complete list lacks were deleted while nobody watched, and expectations from before it are moot.
+    /// Ends a list. Objects that the list lacks were deleted while no watch was running, and expectations from before
+    /// the list no longer apply.
     pub(super) fn end_list(&mut self, kind: Kind) {
         let saw_schedules = self.sees_schedules();
         let list = self.lists.entry(kind).or_default();
@@ -238,11 +239,11 @@ impl Index {
         }
         let is_listing = self.is_listing();
         let is_needed = kind != Kind::Schedule;
-        // All targets, because nothing was decided on during the list. A list of schedules delays only schedules.
+        // Mark all targets, because nothing was decided on during the list. A list of schedules delays only schedules.
         for (key, entry) in &mut self.targets {
             if is_needed && !is_listing {
                 entry.forget();
-                // Lists arrive in any order: a run may have come before its execution.
+                // Lists arrive in any order, so a run may have been delivered before its execution.
                 let Target { executions, runs, .. } = &mut entry.target;
                 runs.values_mut().for_each(|run| share_strings(&mut run.owner, executions));
             }
@@ -255,7 +256,7 @@ impl Index {
         self.gather_children();
     }
 
-    /// Marks a target as changed, and forgets it if nothing is left of it and nothing of it can still arrive.
+    /// Marks a target as changed. The target is removed if it has no records and no list can deliver any.
     pub(super) fn touch(&mut self, key: &Key) {
         if self.is_synced() && self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
             self.targets.remove(key);

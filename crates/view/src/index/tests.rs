@@ -85,7 +85,7 @@ fn namespace(name: &str, paused: Option<&str>, leaving: bool) -> Delivery {
     Delivery::Namespace { uid: Uid::new(name), name: name.into(), paused: paused.map(Into::into), leaving }
 }
 
-/// An index that has received all lists; `listed` was in them.
+/// Returns an index that has received all lists; `listed` was part of them.
 fn synced(listed: Vec<Delivery>) -> Index {
     let mut index = Index::new(Some("ops".to_owned()));
     let begun = Kind::ALL.map(Delivery::ListBegins);
@@ -148,7 +148,7 @@ fn nothing_is_ready_in_the_middle_of_a_list() {
     assert!(index.take_dirty().contains(&key()));
 }
 
-/// A pod of run `r1` in this phase.
+/// Returns a pod of run `r1` in this phase.
 fn pod(uid: &str, phase: &str) -> Descendant {
     let labels = json!({"tekton.dev/pipelineRunUID": "r1", "tekton.dev/taskRun": "t", "tekton.dev/taskRunUID": "t"});
     let annotations = json!({
@@ -193,7 +193,7 @@ fn that_something_of_a_run_started_is_known_in_whatever_order_the_lists_come() {
     assert!(index.entry(&key()).unwrap().target.residue.is_empty(), "it is finished");
 }
 
-/// Returns the conclusion that a live read would reach: an image pull failed, and the pod is gone.
+/// Returns the conclusion from the index if a live read found that an image pull failed and the pod is gone.
 fn verdict(index: &Index) -> Started {
     let condition = json!([{"type": "Succeeded", "status": "False", "reason": "TaskRunImagePullFailed"}]);
     let meta: ObjectMeta = serde_json::from_value(json!({"name": "t", "uid": "t"})).unwrap();
@@ -272,7 +272,7 @@ fn what_becomes_of_a_pod_that_has_ended_changes_nothing() {
 #[test]
 fn tasks_of_runs_that_cannot_come_are_not_followed() {
     let followed = |index: &Index| !index.entry(&key()).unwrap().evidence.is_empty();
-    // Its execution has ended, so the run counts as gone.
+    // The execution has ended, so its run counts as gone.
     let mut ended = execution("a", "1");
     if let Delivery::Execution(record) = &mut ended {
         record.execution.state = ExecutionState::Skipped { completed_at: None };
@@ -280,7 +280,7 @@ fn tasks_of_runs_that_cannot_come_are_not_followed() {
     let mut index = synced(vec![ended]);
     index.apply(seen_pod("pod", "Running"), now());
     assert!(!followed(&index));
-    // During a list the run may still arrive, whatever is known about executions.
+    // During a list the run may still be delivered, whatever is known about executions.
     index.apply(Delivery::ListBegins(Kind::Pod), now());
     index.apply(seen_pod("pod", "Running"), now());
     assert!(followed(&index));
@@ -288,7 +288,7 @@ fn tasks_of_runs_that_cannot_come_are_not_followed() {
     assert!(!followed(&index));
 }
 
-/// A pod of any run, in this phase.
+/// Returns the delivery of a pod of this run, in this phase.
 fn pod_of(run: &str, uid: &str, phase: &str) -> Delivery {
     let labels = json!({"tekton.dev/pipelineRunUID": run, "tekton.dev/taskRun": "t", "tekton.dev/taskRunUID": "t"});
     let meta: ObjectMeta = serde_json::from_value(json!({"name": "t-pod", "uid": uid, "labels": labels})).unwrap();
@@ -308,9 +308,9 @@ fn what_a_pod_shows_before_the_watch_of_runs_has_delivered_its_run_is_kept() {
         verdict(&index)
     };
     assert_eq!(with(vec![]), Started::NotStarted(Absence::OnlyWaited));
-    // The first pod ran and was replaced by one that only waits.
+    // The first pod ran, and was replaced by a pod that only waits.
     assert_ne!(with(vec![seen_pod("first", "Running")]), Started::NotStarted(Absence::OnlyWaited));
-    // The same holds when there were too many pods to remember.
+    // The result is the same if there were too many pods to remember.
     let many = (0..=MAX_STRANGERS).map(|number| pod_of(&format!("x{number}"), "pod", "Running"));
     let many = many.chain([seen_pod("first", "Running")]).collect();
     assert_ne!(with(many), Started::NotStarted(Absence::OnlyWaited));
@@ -385,7 +385,7 @@ fn a_target_is_known_as_long_as_something_of_it_is_left() {
     assert!(index.is_empty());
 }
 
-/// A descendant of this kind on a target, finished or unfinished.
+/// Returns the delivery of a finished or unfinished descendant of this kind on a target.
 fn left_on(kind: Kind, residue: ResidueKind, on: &TargetName, unfinished: bool) -> Delivery {
     let mut left = Descendant { chain: on.chain(), unfinished, ..pod("left", "Running") };
     left.residue.id.kind = residue;
@@ -459,7 +459,7 @@ fn a_pause_holds_for_the_executions_whose_target_is_in_the_namespace() {
     assert!(index.take_dirty().contains(&key));
     index.apply(execution("b"), now());
     assert_eq!([paused_by(&index, "a"), paused_by(&index, "b")], [Some("payment".into()), Some("payment".into())]);
-    // The pause of its own namespace is named first. The end of that pause leaves the other pause in force.
+    // The pause of the execution's own namespace comes first. When it ends, the other pause still applies.
     index.apply(namespace("ops", Some("upgrade")), now());
     assert_eq!(paused_by(&index, "a"), Some("ops".into()));
     index.apply(namespace("ops", None), now());
@@ -516,7 +516,7 @@ fn a_deletion_ends_the_wait_for_its_object() {
 fn a_list_that_began_after_a_write_ends_the_wait_for_an_object_that_it_does_not_hold() {
     let mut index = synced(vec![execution("b", "5"), run("r", "b", "6")]);
     let created = |uid: &str| made(uid, "7");
-    // The write may be newer than this list, which began before it: the target keeps waiting.
+    // The list began before the write, so it may not contain the write: the target keeps waiting.
     index.apply(Delivery::ListBegins(Kind::Run), now());
     index.expect(&key(), created("lost"), now());
     index.apply(run("r", "b", "6"), now());
@@ -618,13 +618,13 @@ fn first_try(index: &Index) -> Option<Time> {
     execution.recall().first_try
 }
 
-/// A decision to create the run of `a`.
+/// Returns a decision to create the run of `a`.
 fn creates() -> Decision {
     let actions = vec![Action::Create { execution: id("a"), number: 1, at_most: None }];
     Decision { actions, ..Decision::default() }
 }
 
-/// A decision that `a` waits for this.
+/// Returns a decision that `a` waits for this reason.
 fn waits_for(waiting: Waiting) -> Decision {
     Decision { waiting: vec![(id("a"), waiting)], ..Decision::default() }
 }

@@ -1,7 +1,8 @@
-//! When triages by a workflow begin in the whole cluster (section 13.2), and what this process has learned for one.
+//! Records when triages by a workflow begin in the whole cluster (section 13.2), and what this process has learned for
+//! a triage.
 //!
-//! The status of each schedule has the beginning of its latest triage, and its analyst. A requested triage counts from
-//! the request on, so that targets that are decided on at the same moment do not begin too many together.
+//! The status of each schedule shows when its latest triage began, and the analyst. A requested triage counts from the
+//! request on. Otherwise, targets that are decided on at the same time would begin too many triages together.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use wfe_core::triage::{Analyst, Began, Begun, Gathered, HOUR};
 use super::{Index, Key};
 
 impl Index {
-    /// Records when the latest triage of a schedule began, by its status.
+    /// Records when the latest triage of a schedule began, according to its status.
     pub(super) fn note_triage(&mut self, schedule: &Schedule) {
         if let Some(triage) = schedule.status.triage.as_ref().filter(|triage| triage.analyst == Analyst::Pipeline) {
             let namespace = self.share(&schedule.id.namespace);
@@ -30,10 +31,11 @@ impl Index {
         }
     }
 
-    /// Hands the beginnings of other schedules' triages to a target that is about to be decided on.
+    /// Copies the times of other schedules' triages into a target that is about to be decided on.
     pub fn tell_of_triages(&mut self, key: &Key, now: Time) {
         let Some(entry) = self.targets.get_mut(key).filter(|entry| !entry.target.schedules.is_empty()) else { return };
-        // Older ones do not count any more, so few are left. The triage of a deleted schedule counts as long as any.
+        // Times older than an hour no longer count, so few are stored. The triage of a deleted schedule still counts
+        // for an hour.
         self.triages.retain(|_, (_, at)| (now - *at).abs().to_std().is_ok_and(|between| between < HOUR));
         for schedule in entry.target.schedules.values_mut() {
             let id = &schedule.id;
@@ -50,7 +52,7 @@ impl Index {
         }
     }
 
-    /// Records the answer of the analyst of a schedule.
+    /// Records the verdict of the analyst of a schedule, or why there is none.
     pub fn heard(&mut self, key: &Key, schedule: &Uid, heard: Heard) {
         if let Some(schedule) = self.schedule_at(key, schedule) {
             schedule.memory.analyst_answer = Some(Box::new(heard));

@@ -1,4 +1,4 @@
-//! The end of an execution, in the words of its status, for its announcement.
+//! Reads the end of an execution from its status, to announce it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use wfe_tekton::Redaction;
 
 use crate::index::{EndPhase, EndShown};
 
-/// Reads the end of an execution; `None` if it has not ended, or its status does not record when and how.
+/// Reads the end of an execution; `None` if it has not ended, or if its status does not record when and how.
 pub(super) fn end_shown(data: &Value, conditions: &[Condition], state: &ExecutionState) -> Option<EndShown> {
     let (phase, at) = match state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => return None,
@@ -20,7 +20,7 @@ pub(super) fn end_shown(data: &Value, conditions: &[Condition], state: &Executio
             let text = |path| data.pointer(path).and_then(Value::as_str).unwrap_or_default();
             let said = text("/status/skipDetails/reason");
             let reason = SkipReason::ALL.into_iter().find(|known| known.as_str() == said)?;
-            // A cooldown follows a success.
+            // After a success, the wait is a cooldown and not a backoff.
             let failed = text("/status/skipDetails/recentRemediation/outcome") != "Completed";
             let backs_off = reason == SkipReason::RecentlyRemediated && failed;
             (EndPhase::Skipped { reason, backs_off }, (*completed_at)?)
@@ -55,7 +55,7 @@ mod tests {
         observe_execution(&object, "runs").unwrap().end.map(|end| *end)
     }
 
-    /// A status with this phase, and with a condition that says how it ended.
+    /// Returns a status with this phase, and with a condition that shows how it ended.
     fn status(phase: &str, more: &Value) -> Value {
         let condition = json!({"type": "Succeeded", "status": "False", "reason": "Reason",
             "message": "no hunter2-hunter2", "lastTransitionTime": "2027-01-01T00:00:09Z"});

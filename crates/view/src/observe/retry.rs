@@ -9,13 +9,13 @@ use wfe_core::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use wfe_core::{Time, duration};
 use wfe_tekton::parse_moment;
 
-/// Reads the policy of an execution that has not got its turn yet, or returns why it cannot be used (rule 0).
+/// Reads the policy of an execution that has not had its turn yet, or returns why it cannot be used (rule 0).
 pub(super) fn usable_policy(spec: &Value) -> Result<Option<RetryPolicy>, String> {
     let Some(policy) = wfe_api::retry::read(spec.get("retry"))? else { return Ok(None) };
     let conditions = [("stopWhen", &policy.stop_when), ("retryWhen", &policy.retry_when)];
     for (field, condition) in conditions.into_iter().filter_map(|(field, text)| Some((field, text.as_deref()?))) {
         match wfe_condition::check(condition) {
-            // A condition that could not be examined may be fine. It is examined again when it is asked.
+            // A condition that could not be checked may be valid. It is checked again when it is evaluated.
             Ok(()) | Err(Unusable::NotExamined) => {}
             Err(why) => return Err(format!("spec.retry.{field}: {why}")),
         }
@@ -23,14 +23,14 @@ pub(super) fn usable_policy(spec: &Value) -> Result<Option<RetryPolicy>, String>
     Ok(Some(policy))
 }
 
-/// Reads the policy of a Running execution with its attempts. A policy that cannot be used any more, because another
-/// version accepted it, counts as none: the execution ends with its present attempt.
+/// Reads the policy of a Running execution with its attempts. A policy that another version accepted and this one
+/// cannot use is ignored: the execution ends with its present attempt.
 pub(super) fn running(spec: &Value, status: &Value) -> Option<Retry> {
     let policy = wfe_api::retry::read(spec.get("retry")).ok()??;
     Some(Retry { policy, attempts: attempts(&status["attempts"]) })
 }
 
-/// Reads the attempts in the order of their numbers, up to the limit. Entries without a number are left out.
+/// Reads the attempts in the order of their numbers, up to the limit. Entries without a number are skipped.
 fn attempts(list: &Value) -> Vec<Attempt> {
     let entries = list.as_array().into_iter().flatten();
     let mut entries: Vec<(&Value, u64)> = entries.filter_map(|it| Some((it, it["attempt"].as_u64()?))).collect();
@@ -55,7 +55,7 @@ fn attempt(entry: &Value) -> Attempt {
     }
 }
 
-/// Unknown if the status does not record it.
+/// Reads whether anything ran; `Unknown` if the status does not record it.
 fn ran(value: &Value) -> Ran {
     Ran::ALL.into_iter().find(|ran| value == ran.as_str()).unwrap_or(Ran::Unknown)
 }

@@ -1,5 +1,5 @@
-//! Reads a `WorkflowSchedule` into the record that the index keeps (section 12.1). Total: an object of any shape has a
-//! record. The text about an unusable spec names the field and the remedy; no text quotes the value of a parameter.
+//! Converts a `WorkflowSchedule` to the record that the index stores (section 12.1). An object of any shape has a
+//! record. The text about an unusable spec names the field and the remedy. No text quotes the value of a parameter.
 
 mod status;
 mod triage;
@@ -24,14 +24,14 @@ use crate::index::ScheduleRecord;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
-/// The longest interval, and the longest clamp.
+/// The upper limit of an interval, and of `minInterval` and `maxInterval`.
 const LONGEST: Duration = Duration::from_hours(720);
 /// The prefix of labels and annotations that only operators set.
 const OURS: &str = "kubernaut.ai/";
-/// Most children of each kind that a history keeps.
+/// The largest number of children of each outcome that a history keeps.
 const HISTORY: u8 = 100;
 
-/// Reads one `WorkflowSchedule`. `None` only for an object without name, namespace or uid, which no API server makes.
+/// Reads one `WorkflowSchedule`. `None` only for an object without name, namespace or uid, which no API server creates.
 #[must_use]
 pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     let meta = &object.metadata;
@@ -50,14 +50,14 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         plan: plan(&id, spec).map_err(|why| limits::cut(&why, limits::RUN_MESSAGE).into()),
         suspended: spec["suspend"] == true,
         hint: hint(&spec["hint"]).map(Box::new),
-        // Limits that cannot be read remove nothing.
+        // If the limits cannot be read, no child is removed.
         history: history(&spec["history"]).unwrap_or(HistoryLimits { successful: HISTORY, failed: HISTORY }),
         triage: triage::shared(triage::spec(spec)),
         resume: text("/resume/triage").map(|of| limits::cut(of, limits::NAME).into()),
         revision: revision(&id.uid, spec),
         workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),
-        origin: Arc::new(origin(&spec["template"]["spec"]["workflowRef"])), // the index shares it
-        paused: None,                                                       // the index knows the namespaces
+        origin: Arc::new(origin(&spec["template"]["spec"]["workflowRef"])), // the index replaces it with a shared copy
+        paused: None, // the index knows which namespaces are paused
         status: status::observe(&id, spec, &object.data["status"], &conditions(&object.data)),
         children: Vec::new(), // the index knows the executions
         analyst: None,
@@ -67,7 +67,8 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     Some(ScheduleRecord { schedule, target })
 }
 
-/// Returns the revision of the plan: fields outside it do not change when and what the schedule runs (section 12.2).
+/// Returns the revision of the plan. Other fields do not change when the schedule runs, nor what it runs (section
+/// 12.2).
 fn revision(uid: &Uid, spec: &Value) -> Revision {
     let plan = json!([spec["interval"], spec["cron"], spec["timeZone"], spec["spread"]]);
     let mut template = spec["template"]["spec"].clone();
@@ -77,19 +78,19 @@ fn revision(uid: &Uid, spec: &Value) -> Revision {
     Revision::of(digest(&json!(uid.to_string())), digest(&plan), digest(&template))
 }
 
-/// Returns the revision as builds wrote it before schedules kept their phase.
+/// Returns the revision in the form of earlier builds, in which schedules did not keep their phase.
 fn former_revision(uid: &Uid, spec: &Value) -> u64 {
     digest(&json!([uid.to_string(), spec["interval"], spec["cron"], spec["timeZone"], spec["template"]]))
 }
 
-/// The keys of a JSON object are sorted here, so that one value has one digest.
+/// Returns the digest of a value. The keys of JSON objects are sorted, so equal values have equal digests.
 fn digest(value: &Value) -> u64 {
     let digest = Sha256::digest(value.to_string());
     digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// Reads when a schedule runs, or returns why its spec cannot be used (row 0 of section 12.6). The API server refuses
-/// most of this already; an older CRD may have accepted it.
+/// most of these specs already, but an older CRD may have accepted them.
 fn plan(id: &ScheduleId, spec: &Value) -> Result<Plan, String> {
     if !spec.is_object() {
         return Err(
@@ -142,7 +143,7 @@ fn every(spec: &Value) -> Result<Every, String> {
     }
 }
 
-/// Reads `minInterval` and `maxInterval`. A default never contradicts a given value.
+/// Reads `minInterval` and `maxInterval`. The defaults never contradict a given value.
 fn clamps(spec: &Value, every: &Every) -> Result<(Duration, Duration), String> {
     let min = seconds(spec, "minInterval", SECOND..=LONGEST, "1s to 720h")?;
     let max = seconds(spec, "maxInterval", SECOND..=LONGEST, "1s to 720h")?;
@@ -191,7 +192,7 @@ fn history(value: &Value) -> Result<HistoryLimits, String> {
     Ok(HistoryLimits { successful: limit("successful", default.successful)?, failed: limit("failed", default.failed)? })
 }
 
-/// Judges the template like the spec of an execution, so that no child is made that its own rule 0 would end.
+/// Checks the template like the spec of an execution. Otherwise its children would be created only to fail by rule 0.
 fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         let given = &template["metadata"][field];
@@ -221,7 +222,7 @@ fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the hint of an advisor. One that cannot be read counts as none: an advisor never stops a schedule.
+/// Reads the hint of an advisor. An unreadable hint is ignored, because an advisor must never stop a schedule.
 fn hint(value: &Value) -> Option<Hint> {
     let expires_at = moment(&value["expiresAt"])?;
     let wish = match (&value["nextRunAt"], &value["interval"]) {
@@ -232,7 +233,7 @@ fn hint(value: &Value) -> Option<Hint> {
     Some(Hint { wish, expires_at })
 }
 
-/// Reads a time of the years 1970 to 9998.
+/// Reads a time between the years 1970 and 9998.
 fn moment(value: &Value) -> Option<Time> {
     let last = Time::from_timestamp(253_370_764_800, 0); // the year 9999 begins
     value.as_str().and_then(parse_moment).filter(|time| *time >= Time::UNIX_EPOCH && Some(*time) < last)
@@ -240,7 +241,7 @@ fn moment(value: &Value) -> Option<Time> {
 
 type Range = std::ops::RangeInclusive<Duration>;
 
-/// Reads a duration in whole seconds, if there is one.
+/// Reads a duration in whole seconds; `None` if the field is missing.
 fn seconds(spec: &Value, field: &str, range: Range, said: &str) -> Result<Option<Duration>, String> {
     let value = &spec[field];
     if value.is_null() {
@@ -255,7 +256,7 @@ fn whole_seconds(value: &Value, range: &Range) -> Option<Duration> {
     (duration.subsec_nanos() == 0 && range.contains(&duration)).then_some(duration)
 }
 
-/// Reads a closed word.
+/// Reads a value of an enumeration.
 fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
     all.iter().copied().find(|it| value == spelled(*it))
 }

@@ -1,4 +1,4 @@
-//! Rule 0 accepts everything that the builder of `wfe-api` makes, and every target that it writes.
+//! Tests that rule 0 accepts everything that the builder of `wfe-api` makes, and every target that the builder writes.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn observed(execution: &WorkflowExecution) -> ExecutionRecord {
     observe_execution(&serde_json::from_value(object).unwrap(), "kubernaut-workflows").unwrap()
 }
 
-/// Parts of targets: most of them valid, the others nearly valid.
+/// Generates parts of targets: most are valid, the others nearly valid.
 fn part() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z][-a-z0-9]{0,4}[a-z0-9]",
@@ -34,7 +34,7 @@ proptest! {
     ) {
         let parts: Vec<&str> = namespace.iter().chain([&kind, &name]).map(String::as_str).collect();
         let written = target_resource(namespace.as_deref(), &kind, &name);
-        // A slash in a part would shift the parts after it, so the builder refuses it.
+        // A slash in a part would shift the following parts, so the builder refuses it.
         if parts.iter().any(|part| part.contains('/')) {
             prop_assert!(written.is_err());
         } else {

@@ -1,4 +1,4 @@
-//! Objects as the API server sends them, with every field that it adds, for the measures of what the index costs.
+//! Objects as the API server sends them, with every field that it adds, for measurements of the index.
 
 use serde_json::{Value, json};
 use wfe_core::target::TargetName;
@@ -14,17 +14,17 @@ const TASK_RUN: u16 = 0xb;
 const POD: u16 = 0xc;
 const SCHEDULE: u16 = 0xd;
 
-/// The name of every schedule here. A real one would be alone in its namespace.
+/// The name of every schedule here. A real schedule has a unique name in its namespace.
 const SCHEDULE_NAME: &str = "remediation-7c9f4d2b";
 
-/// A uid as random as those of the API server.
+/// Returns a uid with digits as random as those from the API server.
 fn uid(kind: u16, number: u32, part: u32) -> String {
     let scattered = number.wrapping_mul(0x9e37_79b9);
     format!("{scattered:08x}-7a0e-4b9f-{kind:04x}-5d0a{part:08x}")
 }
 
 fn name(number: u32) -> String {
-    format!("{SCHEDULE_NAME}-{number}") // as if made for the slot of this second
+    format!("{SCHEDULE_NAME}-{number}") // as if created for the slot of this second
 }
 
 fn run_name(target: &str, number: u32) -> String {
@@ -36,7 +36,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
            "lastTransitionTime": "2026-11-22T00:36:19Z"})
 }
 
-/// An undecided execution.
+/// Returns an undecided execution.
 pub(crate) fn execution(number: u32, target: &str) -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -73,7 +73,7 @@ pub(crate) fn execution(number: u32, target: &str) -> Value {
     })
 }
 
-/// An execution that is committed to its run.
+/// Returns an execution that is committed to its run.
 pub(crate) fn running(number: u32, target: &str) -> Value {
     let mut object = execution(number, target);
     object["status"] = json!({
@@ -88,7 +88,7 @@ pub(crate) fn running(number: u32, target: &str) -> Value {
     object
 }
 
-/// An execution that has ended: two of three Completed, the others Failed before anything ran.
+/// Returns an execution that has ended. Two of three are Completed; the others are Failed before anything ran.
 pub(crate) fn ended(number: u32, target: &str) -> Value {
     let mut object = running(number, target);
     let failed = number % 3 == 1;
@@ -126,7 +126,7 @@ pub(crate) fn ended(number: u32, target: &str) -> Value {
     object
 }
 
-/// An ended execution that a schedule made.
+/// Returns an ended execution that a schedule created.
 pub(crate) fn child(number: u32, target: &str) -> Value {
     let mut object = ended(number, target);
     object["spec"]["remediationRequestRef"] = json!({
@@ -136,7 +136,7 @@ pub(crate) fn child(number: u32, target: &str) -> Value {
     object
 }
 
-/// A schedule that has recorded the end of its child.
+/// Returns a schedule that has recorded the end of its child.
 pub(crate) fn schedule(number: u32, target: &str) -> Value {
     let child = child(number, target);
     let time = |second: u32| format!("1970-01-01T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60);
@@ -167,7 +167,7 @@ pub(crate) fn schedule(number: u32, target: &str) -> Value {
     })
 }
 
-/// The labels and annotations that a run and its objects copy from the execution.
+/// Returns the labels and annotations that a run and its descendants copy from the execution.
 fn copied(number: u32, target: &str) -> Value {
     json!({
         "kubernaut.ai/target-resource": target,
@@ -177,7 +177,7 @@ fn copied(number: u32, target: &str) -> Value {
     })
 }
 
-/// The released run of an execution. If it has ended, its status has the outcome.
+/// Returns the released run of an execution. If the run has ended, its status has the outcome.
 pub(crate) fn run(number: u32, target: &str, tasks: u32, has_ended: bool) -> Value {
     let failed = number % 3 == 1;
     let (status, reason) = match (has_ended, failed) {
@@ -229,7 +229,7 @@ fn made_for(run: &str, kind: &str, part: (&str, u32, u32), annotations: &Value) 
     })
 }
 
-/// A TaskRun of a run. Its step runs or waits.
+/// Returns a TaskRun of a run. Its step runs or waits.
 pub(crate) fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Value {
     let (run, name) = (run_name(target, number), format!("task-{task}"));
     let mut object = made_for(&run, "TaskRun", (&name, number, task), &copied(number, target));
@@ -244,7 +244,7 @@ pub(crate) fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Valu
     object
 }
 
-/// The pod of a TaskRun. Its container runs or waits.
+/// Returns the pod of a TaskRun. Its container runs or waits.
 pub(crate) fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
     let (run, name) = (run_name(target, number), format!("task-{task}"));
     let mut object = made_for(&run, "Pod", (&name, number, task), &copied(number, target));
@@ -260,7 +260,7 @@ pub(crate) fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
     object
 }
 
-/// A pod of a foreign Deployment in the execution namespace, of a usual size.
+/// Returns a pod of typical size from a foreign Deployment in the execution namespace.
 pub(crate) fn stranger_pod(number: u32) -> Value {
     let variables: Vec<Value> =
         (0..20).map(|n| json!({"name": format!("SETTING_{n}"), "value": "x".repeat(40)})).collect();

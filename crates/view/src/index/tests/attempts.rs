@@ -1,4 +1,4 @@
-//! What the index keeps of an execution with a retry policy, and forgets with each of its attempts.
+//! Tests what the index remembers about an execution with a retry policy, and what it forgets with each attempt.
 
 use wfe_core::evidence::Ran;
 use wfe_core::reason::FailureReason;
@@ -8,7 +8,7 @@ use wfe_core::target::{Elsewhere, OwnerRead};
 
 use super::*;
 
-/// A Running execution. All of its attempts have ended except the last, which waits or runs.
+/// Returns a Running execution. All attempts except the last have ended; the last one waits or runs.
 fn running(version: &str, attempts: usize, waits: bool) -> Delivery {
     let policy = wfe_api::retry::read(Some(&json!(5))).unwrap().unwrap();
     let end = AttemptEnd {
@@ -45,7 +45,7 @@ fn running(version: &str, attempts: usize, waits: bool) -> Delivery {
     }))
 }
 
-/// The run of an attempt of `a`, done or pending.
+/// Returns the run of an attempt of `a`, which is done or pending.
 fn run_of(attempt: u64, is_done: bool) -> Delivery {
     let Delivery::Run(chain, mut run) = run(&format!("r{attempt}"), "a", "9") else { unreachable!() };
     (run.id.name, run.number) = (format!("wfe-x-{attempt}").into(), attempt);

@@ -1,4 +1,5 @@
-//! Circuits in the index: what they are fed with, what is recomputed, and which decisions a change requests again.
+//! Tests circuits in the index: which events they receive, when they are derived anew, and which decisions their
+//! changes affect.
 
 use wfe_core::circuit::{Asks, Closing};
 use wfe_core::execution::FailedState;
@@ -21,7 +22,7 @@ fn node(n: u32) -> TargetName {
     TargetName::parse(&format!("node/n{n}")).unwrap()
 }
 
-/// An execution on the n-th target that reached this state at this second and was created ten seconds before.
+/// Returns an execution on the n-th target. It reached this state at this second, and was created ten seconds before.
 fn on(n: u32, uid: &str, second: i64, state: ExecutionState) -> Delivery {
     let execution = Execution {
         state,
@@ -68,7 +69,7 @@ fn schedule(uid: &str, n: u32) -> Delivery {
     read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
-/// A schedule whose last run failed like the executions of [`outage`].
+/// Returns a schedule whose last run failed like the executions of [`outage`].
 fn failed(uid: &str, n: u32) -> Delivery {
     let mut delivery = schedule(uid, n);
     let Delivery::Schedule(record) = &mut delivery else { panic!("no schedule") };
@@ -98,7 +99,7 @@ fn outage() -> Vec<Delivery> {
     (1..=5).map(|n| pulls(n, i64::from(n))).collect()
 }
 
-/// Settles the circuits and returns the news as text.
+/// Updates the circuits, and returns the changes as text.
 fn news(index: &mut Index, second: i64) -> Vec<String> {
     let news = index.update_circuits(at(second));
     let word = |news| match news {
@@ -155,7 +156,7 @@ fn what_came_late_is_folded_in_its_place_and_what_is_removed_stays_folded() {
     apply(&mut index, late);
     apply(&mut index, [completes(9, "well", 7)]);
     assert_eq!(news(&mut index, 10), [""; 0]);
-    // The success began before the failures that opened the circuit, so it does not close it.
+    // The success began before the failures that opened the circuit, so the circuit stays open.
     apply(&mut index, [first]);
     assert_eq!(news(&mut index, 11), [format!("opened {PULL}")]);
     apply(&mut index, (1..=5).map(|n| Delivery::ExecutionDeleted(Uid::new(&format!("e{n}")))));
@@ -282,7 +283,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let waits = judged("b", 21, &index, Probe::Awaits(asks()));
     index.queue_probes(&waits, at(66));
     assert_eq!(turn(&mut index, 70).as_deref(), Some("a"));
-    // The child has been seen: the next probe is due one wait later.
+    // The child was seen, so the next probe is due one wait later.
     let child = |state: ExecutionState| {
         let Delivery::Execution(mut record) = on(20, "probe", 75, state) else { panic!("no execution") };
         let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Retention::Needed };
@@ -296,7 +297,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let gone = judged("a", 20, &index, Probe::None);
     index.queue_probes(&gone, at(76));
     assert_eq!(turn(&mut index, 76).as_deref(), Some("b"));
-    // A probe that is deleted before its end is forgotten. A probe that is seen to end is announced.
+    // A probe that is deleted before its end is forgotten. The end of a probe that was seen is announced.
     let mut deleted = index;
     apply(&mut deleted, [Delivery::ExecutionDeleted(Uid::new("probe"))]);
     deleted.update_circuits(at(77));
@@ -307,8 +308,8 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Probe")]);
 }
 
-/// The image of a step comes from a registry that no bundle names. Only the last failure of the schedule shows that the
-/// circuit affects it.
+/// The image of a step comes from a registry that the bundle does not name. Only the last failure of the schedule shows
+/// that the circuit affects it.
 #[test]
 fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
     const STEP: &str = "ImagePullBackOff/registry/steps.example";

@@ -1,4 +1,5 @@
-//! Places in the index: what the targets hold, which one target a free place wakes, and what a change of limits keeps.
+//! Tests places in the index: which places targets hold, which single target a free place wakes, and what stays after a
+//! change of limits.
 
 use wfe_core::decide::decide;
 use wfe_core::limit::{Limit, Limits};
@@ -23,7 +24,7 @@ fn key_of(n: u32) -> Key {
     Key::Chain(node(n).chain())
 }
 
-/// The execution of the n-th target, which is as old as its number, in this state.
+/// Returns the execution of the n-th target in this state; its age follows from its number.
 fn on(n: u32, state: ExecutionState) -> Delivery {
     let execution =
         Execution { state, ..Execution::undecided(id(&format!("e{n}")), Version::new("1"), at(i64::from(n))) };
@@ -49,7 +50,7 @@ fn ended(n: u32) -> Delivery {
     on(n, ExecutionState::Completed { started_at: Some(at(0)), completed_at: Some(at(9)) })
 }
 
-/// Decides on targets as the engine does, and returns those whose execution creates its run.
+/// Decides on targets as the engine does. Returns the numbers of those whose execution creates its run.
 fn decide_on(index: &mut Index, limits: &Limits, numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let policy = Policy { limits: limits.clone(), cooldown_period: Duration::ZERO, ..Policy::default() };
     let mut created = Vec::new();
@@ -64,7 +65,7 @@ fn decide_on(index: &mut Index, limits: &Limits, numbers: impl IntoIterator<Item
     created
 }
 
-/// Gives places, and returns the targets that are woken.
+/// Gives places, and returns the targets that this wakes.
 fn woken(index: &mut Index, second: i64) -> Vec<u32> {
     index.take_dirty();
     index.give_places(at(second));
@@ -84,7 +85,7 @@ fn a_free_place_wakes_the_oldest_and_a_used_one_counts_until_its_target_is_free(
     assert_eq!(woken(&mut index, 20), [1, 2]);
     assert_eq!(decide_on(&mut index, &limits, [2, 1, 3]), [2, 1]);
     assert_eq!((woken(&mut index, 20), counts(&index)), (vec![], vec![(2, 3, 2)]));
-    // The given places count until the view shows the runs, and then these count.
+    // Given places count until the view shows the runs; then the runs count.
     for n in [1, 2] {
         index.apply(runs(n), at(21));
     }

@@ -1,5 +1,5 @@
-//! Schedules and their children in the index: which child belongs to which schedule, what is kept, and what cannot be
-//! seen.
+//! Tests schedules and their children in the index: which child belongs to which schedule, which children are kept, and
+//! what applies while schedules cannot be seen.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::*;
 use crate::read::read;
 
 const ELSEWHERE: &str = "node/worker-2";
-/// The plan of the schedule began before all slots of these tests, and its status has recorded all of them.
+/// When the plan of the schedule began: before all slots of these tests. Its status has recorded all of them.
 const RECORDED: i64 = 1000;
 
 fn slot(second: i64) -> Time {
@@ -27,7 +27,8 @@ fn key_of(target: &str) -> Key {
     Key::Chain(TargetName::parse(target).unwrap().chain())
 }
 
-/// A schedule with this uid on a target. It keeps one child of each outcome, and its last run was for the slot `last`.
+/// Returns a schedule with this uid on a target. It keeps one child of each outcome, and its last run was for the slot
+/// `last`.
 fn schedule(uid: &str, version: u32, target: &str, last: i64) -> Delivery {
     let workflow = json!({"workflowId": "w", "version": "1", "containerImage": "registry.example/w:1"});
     let object = json!({
@@ -46,7 +47,7 @@ fn schedule(uid: &str, version: u32, target: &str, last: i64) -> Delivery {
     read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
-/// The child of a schedule for a slot, on a target, with this status.
+/// Returns the child of a schedule for a slot, on a target and with this status.
 fn child(schedule: &str, second: i64, version: u32, target: &str, status: &Value) -> Delivery {
     let name = child_name("nightly", slot(second));
     let object = json!({
@@ -80,13 +81,13 @@ fn find<'a>(index: &'a Index, uid: &str) -> Option<(&'a Key, &'a Schedule)> {
     index.targets.iter().find_map(|(key, entry)| Some((key, entry.target.schedules.get(&uid)?)))
 }
 
-/// Returns the slots of the children that a schedule knows, in seconds.
+/// Returns the slots of the children that the index knows for a schedule, in seconds.
 fn children(index: &Index, uid: &str) -> Vec<i64> {
     let (_, schedule) = find(index, uid).unwrap();
     schedule.children.iter().map(|child| (child.slot - now()).num_seconds()).collect()
 }
 
-/// Returns whether, and for which reason, the index keeps this child.
+/// Returns whether the index keeps this child, and why.
 fn keep(index: &Index, schedule: &str, second: i64) -> Retention {
     let uid = Uid::new(&uid_of(schedule, second));
     let execution = index.targets.values().find_map(|entry| entry.target.executions.get(&uid)).unwrap();
@@ -258,7 +259,7 @@ fn without_schedules_targets_are_decided_on_all_the_same() {
     assert!(index.is_synced() && index.unsynced().is_empty() && index.ready(&key()).is_some());
     assert!(!index.sees_schedules() && blind(&index, TARGET));
     assert_eq!(keep(&index, "s", 60), Retention::Needed, "its schedule may be there");
-    // The CRD of schedules is not installed: the list begins again and again.
+    // The CRD of schedules is not installed, so the list begins again and again.
     for _ in 0..3 {
         apply(&mut index, [Delivery::ListBegins(Kind::Schedule)]);
         assert!(!index.is_listing() && index.ready(&key()).is_some() && blind(&index, TARGET));
@@ -298,20 +299,20 @@ fn a_watch_of_schedules_that_fails_blinds_their_schedules_until_it_is_heard_agai
     index.hear_schedules(true);
     assert!(!blind(&index));
     assert_eq!(index.take_dirty(), [key()]);
-    // A list of schedules in progress makes only this target blind.
+    // While a list of schedules is in progress, only schedules cannot be decided on.
     apply(&mut index, [Delivery::ListBegins(Kind::Schedule)]);
     assert!(blind(&index));
     apply(&mut index, [schedule("s", 4, TARGET, RECORDED), Delivery::ListEnds(Kind::Schedule)]);
     assert!(!blind(&index));
     assert_eq!([60, 120].map(|second| keep(&index, "s", second)), [Retention::Expendable, Retention::Own]);
-    // A silent watch stays silent even after a complete list.
+    // A silent watch counts as silent even after a complete list.
     index.hear_schedules(false);
     apply(&mut index, [Delivery::ListBegins(Kind::Schedule), schedule("s", 4, TARGET, RECORDED)]);
     apply(&mut index, [Delivery::ListEnds(Kind::Schedule)]);
     assert!(blind(&index));
 }
 
-/// A write of this process to the status of a schedule.
+/// Returns the expectation of a write to the status of a schedule.
 fn schedule_written(uid: &str, version: u32) -> Expected {
     Expected::Version { object: object(Kind::Schedule, uid), version: Version::new(&version.to_string()) }
 }
@@ -497,7 +498,7 @@ fn a_namespace_pauses_its_schedules_and_ends_them() {
     assert!(!find(&index, "u").unwrap().1.leaving, "one with this name may be made again");
 }
 
-/// What can happen to two schedules on two targets with some children each.
+/// The events that can happen to two schedules on two targets with some children each.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Schedule { which: usize, target: usize, last: i64 },
@@ -532,7 +533,7 @@ fn put_child(of: usize, second: i64, ends: bool) -> Delivery {
     child(NAMES[of], second, 1, TARGETS[target], &status)
 }
 
-/// Returns everything that an index holds about schedules, as text.
+/// Returns everything that an index stores about schedules, as text.
 fn families(index: &Index) -> Vec<String> {
     let mut all = Vec::new();
     for (key, entry) in &index.targets {

@@ -1,16 +1,16 @@
-//! What the index remembers of a run that is to stop.
+//! Tests what the index remembers about a run that is to stop.
 
 use super::*;
 use wfe_core::run::{Outcome, StopRequest};
 
-/// A run that is in progress and is to stop. `since` is the time in the request.
+/// Returns a run in progress that is to stop. `since` is the time in the request.
 fn stops(version: &str, since: Option<Time>) -> Delivery {
     changed(released(run("r1", "a", version)), |run| {
         (run.cancelled, run.stop) = (true, Some(Box::new(StopRequest { since, asked: 1, ..StopRequest::default() })));
     })
 }
 
-/// A run in progress that is being deleted since `now()`.
+/// Returns a run in progress whose deletion began at `now()`.
 fn leaves(version: &str) -> Delivery {
     changed(released(run("r1", "a", version)), |run| {
         let stop = StopRequest { since: Some(now()), deleted_at: Some(now()), ..StopRequest::default() };
@@ -58,7 +58,7 @@ fn that_it_was_asked_for_and_told_is_known_until_the_term_ends() {
     assert_eq!((stop(&index).asked_at, stop(&index).told), (None, true), "this term begins with a request");
 }
 
-/// The run was seen to be done, but for two minutes the API server answered no examination.
+/// The run was seen to be done, but the API server did not answer any examination for two minutes.
 #[test]
 fn patience_with_a_look_counts_from_the_first_answer() {
     let done = Progress::Done(Outcome {

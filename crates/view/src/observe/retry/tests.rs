@@ -1,4 +1,4 @@
-//! How the index reads `spec.retry` and `status.attempts`, whatever they contain.
+//! Tests how the index reads `spec.retry` and `status.attempts` with any content.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::index::ExecutionRecord;
 use crate::observe::{observe_execution, observe_owner};
 
-/// Reads an execution with this policy and status. Without a phase it is undecided.
+/// Reads an execution with this policy and status. Without a phase, the execution is undecided.
 fn observed(retry: &Value, status: &Value) -> ExecutionRecord {
     let spec = json!({
         "targetResource": "payment/deployment/payment-api",
@@ -50,7 +50,7 @@ fn a_policy_that_cannot_be_used_ends_its_execution_before_anything_runs() {
         (json!({"tries": 3}), "spec.retry.tries: is not known"),
         (json!({"initialDelay": "1500ms"}), "spec.retry.initialDelay: must be "),
         (json!({"initialDelay": "1h", "maxAttempts": 20, "maxDuration": "2h"}), "spec.retry.maxDuration: is too short"),
-        // Only the exact sum of the delays shows that this is too short.
+        // Only the exact sum of the delays shows that this duration is too short.
         (json!({"initialDelay": "1m", "maxDelay": "1h", "maxDuration": "3m"}), "spec.retry.maxDuration: 3m0s is too"),
         (json!({"retryWhen": "1 +"}), "spec.retry.retryWhen: is not a CEL expression"),
         (json!({"stopWhen": "x == 1"}), "spec.retry.stopWhen: uses `x`, "),

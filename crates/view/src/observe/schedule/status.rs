@@ -1,4 +1,5 @@
-//! Reads the status of a schedule. Total, and faithful: if a time is absurd, the decision makes the plan begin anew.
+//! Reads the status of a schedule, of any shape. Absurd times are kept as they are: the decision then makes the plan
+//! begin anew.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -42,8 +43,8 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Reads a revision: three groups of hexadecimal digits. An earlier build wrote one group, which means the same if
-/// nothing was edited since.
+/// Reads a revision: three groups of hexadecimal digits. An earlier build wrote one group, which is equivalent if the
+/// spec was not edited since.
 fn revision(text: &str, id: &ScheduleId, spec: &Value) -> Option<Revision> {
     let group = |text: &str| u64::from_str_radix(text, 16).ok();
     if let [uid, plan, template] = text.split('-').collect::<Vec<_>>()[..] {
@@ -53,7 +54,7 @@ fn revision(text: &str, id: &ScheduleId, spec: &Value) -> Option<Revision> {
     is_former.then(|| super::revision(&id.uid, spec))
 }
 
-/// Reads the last used slot. If the slot itself cannot be read, the name of the child has it.
+/// Reads the last used slot. If the slot itself cannot be read, it is taken from the name of the child.
 fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
     let from_name = || slot_of(schedule, value["name"].as_str()?);
     let cut = |key: &str| value[key].as_str().map(|text| limits::cut(text, RUN_MESSAGE).into());
@@ -63,7 +64,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
         again: value["again"] == true,
         started_at: time(&value["startedAt"]),
         ended_at: time(&value["endedAt"]),
-        // A word of another version: the slot is used, and counts for nothing.
+        // An unknown value from another version: the slot is used, and its outcome has no effect.
         outcome: one_of(&Outcome::ALL, Outcome::as_str, outcome)
             .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
         reason: cut("reason"),

@@ -1,4 +1,4 @@
-//! A valid schedule with every field, every bad input of section 13.8, and objects of any shape.
+//! Tests a valid schedule with every field, every invalid input of section 13.8, and objects of any shape.
 
 use proptest::prelude::*;
 use wfe_core::fingerprint::Fingerprint;
@@ -30,7 +30,7 @@ fn cron(expression: &str, zone: Option<&str>) -> Value {
     spec
 }
 
-/// The valid spec with one part replaced.
+/// Returns the valid spec with one part replaced.
 fn with(path: &str, value: impl Into<Value>) -> Value {
     let mut spec = spec();
     let (parent, field) = path.rsplit_once('/').unwrap();
@@ -250,7 +250,7 @@ fn the_revision_changes_with_what_the_plan_is_made_of_and_with_nothing_else() {
     ] {
         assert_eq!(revision(&with(path, value)), known, "{path}");
     }
-    // A status that an earlier build wrote identifies the same spec as the same plan.
+    // A revision that an earlier build wrote still identifies the plan of an unchanged spec.
     let written = |spec: &Value, revision: &str| {
         observe_schedule(&object(spec, &json!({"revision": revision}))).unwrap().schedule.status.revision
     };
@@ -393,7 +393,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Replaces the part of a value that these steps lead to.
+/// Replaces the part of a value that `steps` leads to.
 fn replace(value: &mut Value, steps: &[usize], by: Value) {
     let inside = match value {
         Value::Array(entries) if !entries.is_empty() => {
@@ -427,7 +427,7 @@ proptest! {
             prop_assert!(why.starts_with("spec") && why.chars().count() <= 1024, "{}", why);
             prop_assert!(!why.contains(SECRET), "{}", why);
         }
-        // Planning is total, too: it accepts every record.
+        // Planning accepts every record, too.
         let now = at("2027-01-01T00:00:00Z");
         let _ = record.schedule.next_run(now);
         let _ = record.schedule.keeps();

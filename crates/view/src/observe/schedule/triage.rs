@@ -1,5 +1,5 @@
-//! Reads the triage settings and the triage record of a schedule (sections 12.1 and 13.4). Total: a part that cannot be
-//! read gives no right, and pauses nothing.
+//! Reads the triage settings and the triage record of a schedule (sections 12.1 and 13.4), of any shape. An unreadable
+//! part grants no permission and pauses nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -15,9 +15,9 @@ use wfe_core::triage::{
 
 use super::{LONGEST, MINUTE, SECOND, one_of, time, whole_seconds};
 
-/// Most fields that a verdict may change.
+/// The largest number of fields that a verdict may change.
 const FIELDS: usize = limits::TRIAGE_FIELDS as usize;
-/// The longest time-out of an execution.
+/// The upper limit of an execution's time-out.
 const TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Reads `spec.triage`. An unknown analyst of another version counts as `Off`.
@@ -49,10 +49,10 @@ pub(super) fn spec(spec: &Value) -> TriageSpec {
     }
 }
 
-/// The settings of all schedules without `spec.triage`.
+/// The settings of all schedules without `spec.triage`, as one shared copy.
 static SILENT: LazyLock<Arc<TriageSpec>> = LazyLock::new(Arc::default);
 
-/// Shares the default settings: there may be thousands of schedules without any.
+/// Replaces default settings with the shared copy: there may be thousands of schedules with default settings.
 pub(super) fn shared(spec: TriageSpec) -> Arc<TriageSpec> {
     if spec == **SILENT { Arc::clone(&SILENT) } else { Arc::new(spec) }
 }
@@ -76,7 +76,7 @@ pub(super) fn record(value: &Value) -> Option<Triage> {
         why: text("why", WHY),
         fix: text("fix", FIX),
         refused: refused.take(REFUSED).map(|text| limits::cut(text, limits::TRIAGE_REFUSED).into()).collect(),
-        // A word of another version neither pauses nor adjusts anything.
+        // An unknown value from another version neither pauses nor adjusts anything.
         state: one_of(&State::ALL, State::as_str, &value["state"]).unwrap_or(State::Over),
     })
 }
