@@ -1,4 +1,4 @@
-//! The cost of reading what Tekton wrote (recorded in `tests/fixtures`), and of rendering a run.
+//! Measures the cost of reading objects from Tekton (recorded in `tests/fixtures`), and of rendering a run.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use wfe_core::run::Order;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Defaults, RunRequest, observe_descendant, observe_run, render_run};
 
-/// A run of two tasks that succeeds.
+/// The recording of a run of two tasks that succeeds.
 const STORY: &str = include_str!("../tests/fixtures/v1.12.0/success/story.jsonl");
 
 fn main() {
@@ -56,7 +56,7 @@ fn last(kind: &str) -> (ObjectMeta, Value) {
     (serde_json::from_value(object["metadata"].clone()).unwrap_or_default(), object)
 }
 
-/// A JSON merge patch (RFC 7386).
+/// Applies a JSON merge patch (RFC 7386).
 fn merge(object: &mut Value, patch: &Value) {
     match (object, patch) {
         (Value::Object(object), Value::Object(changes)) => {

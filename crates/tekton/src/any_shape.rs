@@ -1,7 +1,7 @@
-//! Reads objects of any shape: no panic, limited work, and no proof that the object does not contain.
+//! Tests reading objects of any shape: no panic, limited work, and no proof that the object does not contain.
 //!
-//! The objects are real ones with parts replaced, left out, doubled and moved, and random ones made of Tekton's keys.
-//! `PROPTEST_CASES=1000000 cargo test -p wfe-tekton any_shape` tries that many.
+//! The objects are real ones with parts replaced, removed, repeated and moved, and random ones made of Tekton's keys.
+//! `PROPTEST_CASES=1000000 cargo test -p wfe-tekton any_shape` tries a million cases.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 fn apply(object: &mut Value, place: prop::sample::Index, change: &Change) {
     let mut places = Vec::new();
     paths(object, "", &mut places);
-    // Kind and metadata stay: a watch delivers no object without them.
+    // Kind and metadata stay, because a watch delivers no object without them.
     places.retain(|place| place.starts_with("/status/") || place.starts_with("/spec"));
     if places.is_empty() {
         return;
@@ -161,9 +161,9 @@ fn apply(object: &mut Value, place: prop::sample::Index, change: &Change) {
     }
 }
 
-/// Returns whether a step of a `TaskRun` runs or ended in a container. It shares no code with the reader that it
-/// checks. Steps in places that Tekton does not define (steps of a step, or of an artifact) prove nothing; if `steps`
-/// is not a list, a sign counts at any depth.
+/// Returns whether a step of a `TaskRun` runs or ended in a container. This shares no code with the reader under test.
+/// Steps in places that Tekton does not define (steps of a step, or of an artifact) prove nothing. If `steps` is not a
+/// list, a sign counts at any depth.
 fn shows_a_step(status: &Value) -> bool {
     let retries = match &status["retriesStatus"] {
         Value::Array(attempts) => attempts.iter().any(steps_show),
@@ -183,7 +183,7 @@ fn is_sign(step: &Value) -> bool {
     step["running"].is_object() || step["terminated"]["containerID"].as_str().is_some_and(|id| !id.is_empty())
 }
 
-/// Returns whether a predicate holds for a value, or for one inside it.
+/// Returns whether a value, or any value inside it, satisfies a predicate.
 fn nested(value: &Value, holds: &impl Fn(&Value) -> bool) -> bool {
     holds(value)
         || match value {
@@ -216,7 +216,7 @@ proptest! {
         let findings = world.remains(&story.run, |remains| examine(&evidence, remains));
         prop_assert!(findings.cause.message.chars().count() <= MAX_MESSAGE as usize);
         if ran {
-            // If `steps` is not a list, a sign inside proves neither that a step ran nor that none did.
+            // If `steps` is not a list, a sign inside it proves neither that a step ran nor that none did.
             prop_assert!(matches!(findings.started, Started::Started(_) | Started::Unknown(_)), "{findings:?}");
         }
     }
@@ -245,7 +245,7 @@ proptest! {
     }
 }
 
-/// A run of 2,000 tasks with a retry each and a message of a megabyte: the work is not quadratic.
+/// Reads a run of 2,000 tasks, each with a retry and a message of a megabyte. The work must not be quadratic.
 #[test]
 fn a_huge_run_is_no_more_work_than_its_size() {
     let failed =

@@ -1,18 +1,18 @@
-//! The reference of a workflow's bundle: an image, pinned by a digest if one is given.
+//! Builds the reference of a workflow's bundle: an image, pinned by a digest if one is given.
 
-/// The image reference contains another digest than the spec.
+/// The image reference contains a digest that differs from the digest in the spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestConflict {
-    /// The digest inside the image reference.
+    /// The digest in the image reference.
     pub in_image: String,
-    /// The digest of the spec.
+    /// The digest in the spec.
     pub beside: String,
 }
 
-/// Joins an image and a digest to the reference that Tekton's bundles resolver gets.
+/// Joins an image and a digest to the reference for Tekton's bundles resolver.
 ///
 /// # Errors
-/// If the image reference already contains a different digest: the operator does not guess which one was meant.
+/// If the image reference already contains a different digest. The operator does not guess which one is meant.
 pub fn bundle_reference(image: &str, digest: Option<&str>) -> Result<String, DigestConflict> {
     match (image.split_once('@'), digest) {
         (_, None) => Ok(image.to_owned()),

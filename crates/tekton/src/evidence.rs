@@ -1,7 +1,8 @@
-//! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (section 9).
+//! Collects evidence about a run's tasks and pods while it runs, because Tekton overwrites and deletes that information
+//! later (section 9).
 //!
 //! One [`Evidence`] belongs to one run. It reads each version of a TaskRun or pod that a watch delivers. It keeps the
-//! first proof that a step ran, and until then, which pods have only ever waited.
+//! first proof that a step ran. Without a proof, it keeps which pods have only waited.
 
 mod sighting;
 mod verdict;
@@ -19,44 +20,44 @@ pub use sighting::Sighting;
 use sighting::{Child, Pod, Shows, Waiting};
 pub use verdict::Remains;
 
-/// The limit of followed tasks of a run. Tekton allows a matrix of 256 tasks; for a run with more tasks than this,
-/// nothing proves that no step ran.
+/// The limit of observed tasks of a run. Tekton allows a matrix of 256 tasks. For a run with more tasks than this
+/// limit, nothing can prove that no step ran.
 const MAX_CHILDREN: usize = 1024;
-/// The limit of pods of a run that are remembered as having only waited.
+/// The limit of remembered pods of a run.
 const MAX_PODS: usize = 1024;
 
-/// What was seen of one run: one or two hundred bytes, and more for each task that is unfinished or not proven to have
-/// run.
+/// The evidence about one run: one or two hundred bytes, and more for each task that is unfinished or not proven to
+/// have run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     proof: Option<Proof>,
     replayed: Option<Box<str>>,
     /// Whether versions may have been missed while something could run.
     interrupted: bool,
-    /// An object that only its own controller understands.
+    /// The name of an object that only its own controller understands, so it may have run anything.
     opaque: Option<Box<str>>,
-    /// A deleted task.
+    /// The name of a deleted task.
     vanished: Option<Box<str>>,
     too_many: bool,
     has_started_anything: bool,
     children: UidMap<Known>,
-    /// By task and pod name.
+    /// The remembered pods, by the uid of their TaskRun and their name.
     pods: BTreeMap<(Uid, Box<str>), Remembered>,
     waiting: Option<Waiting>,
 }
 
-/// A task, as it was seen last.
+/// The last observed state of a task.
 #[derive(Clone, Debug)]
 struct Known {
     name: Box<str>,
     task: Box<str>,
     is_task_run: bool,
     is_done: bool,
-    /// The pod in which its first step was seen running, and since when.
+    /// The name of the pod in which the first step was seen running, and since when that step runs.
     running: Option<(Box<str>, Box<str>)>,
 }
 
-/// A pod, as it was seen last.
+/// The last observed state of a pod.
 #[derive(Clone, Debug)]
 struct Remembered {
     uid: Uid,
@@ -73,7 +74,7 @@ impl Evidence {
         }
     }
 
-    /// Records that a task or pod was deleted, with its last version.
+    /// Records the deletion of a task or pod; `sighting` is from its last version.
     pub fn observe_deletion(&mut self, sighting: &Sighting) {
         self.observe(sighting);
         match &sighting.shows {
@@ -88,16 +89,16 @@ impl Evidence {
         }
     }
 
-    /// Records that versions may have been missed: a pod that only waited before may have run since.
+    /// Records that versions may have been missed. A pod that was last seen waiting may have run since.
     pub fn interrupt(&mut self) {
         self.interrupted = true;
     }
 
-    /// Records the reason of the run's condition.
+    /// Records the reason of the run's condition `Succeeded`.
     pub fn observe_reason(&mut self, reason: &str) {
         match RunReason::parse(reason).map(RunReason::means) {
             Some(Meaning::Waits(wait)) => self.waiting = Some(Waiting { wait, step: None }),
-            // The bundle was fetched.
+            // Any other reason shows that the bundle was fetched.
             Some(_) => drop(self.waiting.take_if(|waiting| waiting.wait == Wait::Bundle)),
             None => {}
         }
@@ -118,7 +119,7 @@ impl Evidence {
         }
     }
 
-    /// Returns what the run was last seen waiting for, and the waiting step.
+    /// Returns what the run was waiting for when last seen, and which step was waiting.
     pub(crate) fn waiting(&self) -> Option<(Wait, Option<&str>)> {
         self.waiting.as_ref().map(|waiting| (waiting.wait, waiting.step.as_deref()))
     }
@@ -147,7 +148,7 @@ impl Evidence {
             running: None,
         });
         known.is_done = child.is_done;
-        // A pod of the same name with another start is another pod.
+        // If the step started at another time, this is another pod of the same name.
         let runs_again =
             known.running.as_ref().zip(child.running.as_ref()).is_some_and(|(a, b)| a.0 == b.0 && a.1 != b.1);
         if child.running.is_some() || child.is_done {
@@ -174,7 +175,7 @@ impl Evidence {
             known.has_ever_run |= pod.has_left_waiting;
             return;
         }
-        // If the old pod only ever waited, its replacement runs nothing twice.
+        // If the old pod only waited, its replacement runs no step a second time.
         let ran_before = known.has_ever_run;
         (known.uid, known.has_ever_run, known.is_gone) = (pod.uid.clone(), pod.has_left_waiting, false);
         if ran_before {
@@ -185,7 +186,7 @@ impl Evidence {
     fn remember(&mut self, pod: &Pod) {
         let is_finished = self.children.get(&pod.task_run_uid).is_some_and(|child| child.is_done);
         if self.proof.is_some() && is_finished {
-            return; // nothing rests on it any more
+            return; // the pod is no longer needed
         }
         if self.pods.len() >= MAX_PODS {
             self.too_many = true;
@@ -200,8 +201,8 @@ impl Evidence {
         self.proof.get_or_insert_with(|| Proof::replaced(task_run));
     }
 
-    /// Once a step is proven to have run, pods are only followed to see whether they are replaced under an unfinished
-    /// task.
+    /// Removes the pods of a finished task after a step is proven to have run. From then on, pods only show whether
+    /// they are replaced while their task is unfinished.
     fn forget_pods(&mut self, task_run: &Uid) {
         if self.proof.is_some() {
             self.pods.retain(|(owner, _), _| owner != task_run);
@@ -209,8 +210,8 @@ impl Evidence {
     }
 }
 
-/// Counts the tasks of the pipeline that are complete. `made` gives for each object its task and whether it is
-/// finished; a task is complete when all its objects are.
+/// Counts the completed tasks of the pipeline. `made` gives for each object its task and whether the object is done. A
+/// task is completed when all its objects are done.
 pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u16 {
     let mut done: BTreeMap<&str, bool> = BTreeMap::new();
     for (task, is_done) in made {

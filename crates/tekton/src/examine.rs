@@ -1,4 +1,4 @@
-//! What an ended run shows about its failure: whether anything ran, which task is to blame, and why.
+//! Examines the failure of an ended run: whether anything ran, which task is to blame, and why.
 
 mod blame;
 mod registry;
@@ -15,10 +15,11 @@ use crate::reasons::{Meaning, RunReason, SkipReason};
 use crate::words::{BundleError, Fetch, MAX_MESSAGE, bundle_error};
 use blame::{Blamed, blame};
 
-/// The limit of a shown image name, in characters: more than nearly all have, with room for the text around it.
+/// The limit of a shown image name, in characters. Nearly all names are shorter, and the text around the name still has
+/// room.
 const MAX_IMAGE: u32 = 255;
 
-/// Examines the objects that a failed run left, together with the evidence from while it ran.
+/// Examines the objects that a failed run left, together with the evidence that was collected while it ran.
 #[must_use]
 pub fn examine(evidence: &Evidence, remains: Remains<'_>) -> Findings {
     let started = evidence.conclude(remains);
@@ -73,7 +74,7 @@ fn cause(
             Cause { reason: blamed.reason, message: blamed.message.clone().into(), task }
         }
         (Some(Meaning::LookInside), None, _) if has_timed_out(run) => of_run(FailureReason::DeadlineExceeded, said),
-        // The reason why nothing started says more than that the time was up.
+        // The reason why nothing started is more informative than the time-out.
         (Some(Meaning::Failed(FailureReason::DeadlineExceeded)), _, Some(wait))
             if wait.reason() != FailureReason::Unknown =>
         {
@@ -96,7 +97,7 @@ fn cause(
     }
 }
 
-/// Returns advice about a run that Tekton refuses for what this operator never gives it.
+/// Returns advice if Tekton refuses a run because it lacks something that this operator never provides.
 fn remedy(reason: &str) -> &'static str {
     match RunReason::parse(reason) {
         Some(RunReason::InvalidWorkspaceBinding | RunReason::RequiredWorkspaceMarkedOptional) => {
@@ -111,8 +112,8 @@ fn words(wait: Wait, run: Object<'_>) -> String {
     if wait == Wait::Bundle { format!("a pipeline from {}", bundle(run)) } else { wait.as_str().to_owned() }
 }
 
-/// Names the possible causes of a bundle that gives no pipeline and no error. The image comes last, because a summary
-/// cuts a long text.
+/// Names the possible causes if a bundle gives neither a pipeline nor an error. The image comes last, because a summary
+/// cuts long texts.
 fn bundle(run: Object<'_>) -> String {
     let mut params = run.data.pointer("/spec/pipelineRef").into_iter().flat_map(|reference| list(reference, "params"));
     let image = params.find(|param| text(param, "name") == Some("bundle")).and_then(|param| text(param, "value"));
@@ -123,8 +124,8 @@ fn bundle(run: Object<'_>) -> String {
     )
 }
 
-/// Returns whether a time-out of the tasks or of the finally tasks ended the run: Tekton then skips tasks that had not
-/// begun.
+/// Returns whether a time-out of the tasks or of the finally tasks ended the run. Tekton then skips the tasks that had
+/// not begun.
 fn has_timed_out(run: Object<'_>) -> bool {
     let skipped = list(&run.data["status"], "skippedTasks").filter_map(|task| text(task, "reason"));
     skipped.filter_map(SkipReason::parse).any(SkipReason::is_timeout)

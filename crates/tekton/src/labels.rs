@@ -1,12 +1,12 @@
-//! Turns any text into a legal label value, so that a strange name is never an error.
+//! Converts any text to a valid label value, so that unusual names cause no errors.
 
 use sha2::{Digest, Sha256};
 
-/// The longest label value that Kubernetes allows.
+/// The length limit of a label value in Kubernetes.
 const MAX_VALUE: usize = 63;
 
-/// Returns the text as a label value: `/` becomes `__`, other illegal characters become `_`. If any character but `/`
-/// was replaced or cut, a hash of the whole text keeps two values distinct.
+/// Converts a text to a label value: `/` becomes `__`, and other invalid characters become `_`. If a character other
+/// than `/` was replaced or cut, a hash of the whole text keeps different texts distinct.
 #[must_use]
 pub fn label_value(text: &str) -> String {
     let readable = text.replace('/', "__");
@@ -25,7 +25,7 @@ fn is_legal(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Eight hexadecimal digits: labels are for searching, and annotations hold the exact values.
+/// Returns eight hexadecimal digits, which are enough for searching: annotations contain the exact values.
 fn short_hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(4).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }

@@ -1,7 +1,7 @@
-//! Everything about Tekton: how our `PipelineRuns` look, and what Tekton reports about them.
+//! Everything specific to Tekton: how our `PipelineRuns` look, and what Tekton reports about them.
 //!
-//! Pure functions over JSON objects, without a client and a clock. Tekton's vocabulary does not leave this crate,
-//! except as quoted text.
+//! All functions are pure and work on JSON objects, without a client or a clock. Tekton's vocabulary stays within this
+//! crate, except in quoted text.
 
 #[cfg(test)]
 mod any_shape;
@@ -37,17 +37,17 @@ pub use words::MAX_MESSAGE;
 
 /// The API group of Tekton.
 pub const GROUP: &str = "tekton.dev";
-/// The API version of Tekton's objects that is written and read.
+/// The API version of Tekton's objects that the operator writes and reads.
 pub const VERSION: &str = "v1";
 /// The kind of a run.
 pub const KIND: &str = "PipelineRun";
-/// The resource of that kind.
+/// The plural of the resource.
 pub const PLURAL: &str = "pipelineruns";
-/// The `spec.status` of a new run: Tekton starts nothing until it is cleared.
+/// The `spec.status` of a new run. Tekton starts nothing until this field is cleared.
 pub const PENDING: &str = "PipelineRunPending";
-/// The `spec.status` that asks Tekton to cancel a run at once.
+/// The `spec.status` that requests Tekton to cancel a run at once.
 pub const CANCELLED: &str = "Cancelled";
-/// The `spec.status` of a run that is cancelled except for its `finally` tasks.
+/// The `spec.status` of a run that is cancelled, but still runs its `finally` tasks.
 pub const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
-/// The `spec.status` of a run whose running tasks finish, and that starts only its `finally` tasks.
+/// The `spec.status` of a run that starts only its `finally` tasks after its running tasks finish.
 pub const STOPPED_RUN_FINALLY: &str = "StoppedRunFinally";

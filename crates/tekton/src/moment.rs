@@ -8,35 +8,36 @@ use wfe_core::Time;
 /// Converts a time of the API to a time of core, in whole seconds.
 #[must_use]
 pub fn moment(time: &ApiTime) -> Time {
-    // jiff's range lies within chrono's, so the conversion always succeeds.
+    // Every time of jiff is within chrono's range, so the conversion always succeeds.
     Time::from_timestamp(time.0.as_second(), 0).unwrap_or_default()
 }
 
-/// The first second of the year 0, in which RFC 3339 begins.
+/// The first second of the year 0, the beginning of RFC 3339's range.
 const YEAR_0: i64 = -62_167_219_200;
 
-/// Converts a time of core to a time of the API. A time outside of the years 0 to 9999 becomes the nearest time inside.
+/// Converts a time of core to a time of the API. A time outside the years 0 to 9999 becomes the nearest time within
+/// them.
 #[must_use]
 pub fn api_time(time: Time) -> ApiTime {
     ApiTime(Timestamp::from_second(time.timestamp().max(YEAR_0)).unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a time of an untyped object, in every spelling that an API server accepts as a `date-time`: also with a comma
-/// before the fraction, and with an offset of up to 24 hours.
+/// Parses a time of an untyped object, in every form that an API server accepts as a `date-time`. These include a comma
+/// before the fraction, and an offset of up to 24 hours.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<Time> {
     if let Ok(time) = chrono::DateTime::parse_from_rfc3339(text) {
         return Some(time.to_utc());
     }
-    // chrono reads neither form; jiff does, but not the last day of the year 9999.
+    // chrono parses neither of these forms. jiff does, except for the last day of the year 9999.
     let time: Timestamp = text.parse().ok()?;
     let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
-    // Before 1970 jiff counts both backwards, chrono only the seconds.
+    // Before 1970, jiff counts seconds and nanoseconds backwards, but chrono only the seconds.
     let (seconds, nanos) = if nanos < 0 { (seconds - 1, nanos + 1_000_000_000) } else { (seconds, nanos) };
     Time::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
-/// Writes a time as the API does, in whole seconds.
+/// Formats a time as the API does, in whole seconds.
 #[must_use]
 pub fn rfc3339(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)

@@ -1,4 +1,4 @@
-//! Views of Tekton's objects and pods that read single fields. Total: a missing field reads as empty.
+//! Typed views of Tekton's objects and pods, which read single fields. A missing field reads as empty.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -9,21 +9,21 @@ use wfe_core::name::Uid;
 
 use crate::moment::{moment, parse_moment};
 
-/// The label with the uid of the run for which Tekton made an object. Tekton sets it since 0.63.
+/// The label with the uid of the run for which Tekton created an object. Tekton sets it since 0.63.
 pub const RUN_UID_LABEL: &str = "tekton.dev/pipelineRunUID";
 const TASK: &str = "tekton.dev/pipelineTask";
-/// The label with the name of the `TaskRun` that a pod is of.
+/// The label with the name of the `TaskRun` that a pod belongs to.
 pub(crate) const TASK_RUN: &str = "tekton.dev/taskRun";
-/// The label with the name of the run for which Tekton made an object.
+/// The label with the name of the run for which Tekton created an object.
 pub(crate) const RUN_LABEL: &str = "tekton.dev/pipelineRun";
 const TASK_RUN_UID: &str = "tekton.dev/taskRunUID";
-/// The longest container id that is kept: containerd's have 77 characters.
+/// The limit of a stored container id, in characters: those of containerd have 77.
 const CONTAINER_ID: u32 = 128;
 
 /// An object of any kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
-    /// Its metadata.
+    /// The metadata of the object.
     pub meta: &'a ObjectMeta,
     /// All other fields.
     pub data: &'a Value,
@@ -42,18 +42,18 @@ impl<'a> Object<'a> {
         self.meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str).unwrap_or_default()
     }
 
-    /// Returns a label that is not empty.
+    /// Returns the value of a label that is not empty.
     pub(crate) fn labelled(self, key: &str) -> Option<&'a str> {
         Some(self.label(key)).filter(|value| !value.is_empty())
     }
 
-    /// Returns the uid of the run that it was made for.
+    /// Returns the uid of the run that the object was created for.
     #[must_use]
     pub fn run(self) -> Option<Uid> {
         self.labelled(RUN_UID_LABEL).map(Uid::new)
     }
 
-    /// Returns the name of its task in the pipeline.
+    /// Returns the name of the object's task in the pipeline.
     #[must_use]
     pub fn task(self) -> &'a str {
         self.label(TASK)
@@ -68,7 +68,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The condition `Succeeded`; empty without one.
+/// The condition `Succeeded`; empty if the object has none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Condition<'a> {
     pub(crate) status: &'a str,
@@ -95,7 +95,7 @@ impl<'a> Condition<'a> {
 pub(crate) struct TaskRun<'a>(pub(crate) Object<'a>);
 
 impl<'a> TaskRun<'a> {
-    /// Returns what each attempt left: the retried ones, and the last one.
+    /// Returns the status of each attempt: the retried ones, and the last one.
     pub(crate) fn attempts(self) -> impl Iterator<Item = Attempt<'a>> {
         let status = &self.0.data["status"];
         list(status, "retriesStatus").chain([status]).map(Attempt)
@@ -110,9 +110,9 @@ impl<'a> TaskRun<'a> {
         self.attempts().flat_map(Attempt::steps).find_map(|step| proof(self.0.name(), step.name(), step.0))
     }
 
-    /// Returns whether a step ended in a way that proves neither that it ran nor that it did not: it has no container,
-    /// and its time is not the one that Tekton writes for steps that never began. A `steps` field that is not a list
-    /// proves nothing either.
+    /// Returns whether a step ended in a way that proves neither that it ran nor that it did not. Such a step has no
+    /// container, and its time is not the one that Tekton writes for steps that never began. A `steps` field that is
+    /// not a list proves nothing either.
     pub(crate) fn is_ambiguous(self) -> bool {
         let is_odd = |value: &Value, key: &str| {
             let objects = |list: &Vec<Value>| list.iter().all(Value::is_object);
@@ -136,7 +136,7 @@ impl<'a> TaskRun<'a> {
 pub(crate) struct Attempt<'a>(&'a Value);
 
 impl<'a> Attempt<'a> {
-    /// Returns the name of its pod; empty without one.
+    /// Returns the name of the attempt's pod; empty if there is none.
     pub(crate) fn pod(self) -> &'a str {
         text(self.0, "podName").unwrap_or_default()
     }
@@ -171,7 +171,7 @@ impl<'a> Step<'a> {
         self.0.get("terminated").filter(|state| state.is_object())
     }
 
-    /// Returns how its container ended, if a container really did.
+    /// Returns how the step's container ended, if a container really ended.
     pub(crate) fn end(self) -> Option<End<'a>> {
         let terminated = self.terminated().filter(|terminated| is_real(terminated))?;
         Some(End {
@@ -187,11 +187,11 @@ impl<'a> Step<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'a> {
     pub(crate) exit_code: Option<i32>,
-    /// The reason of the container runtime.
+    /// The reason according to the container runtime.
     pub(crate) reason: &'a str,
     /// The termination message that the step wrote.
     pub(crate) message: &'a str,
-    /// Tekton's reason, if there is one.
+    /// Tekton's reason; empty if there is none.
     pub(crate) by_tekton: &'a str,
 }
 
@@ -217,7 +217,7 @@ impl<'a> Pod<'a> {
     }
 
     /// Returns whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
-    /// the pod, do not count. They and injected ones are init containers without the prefix of a sidecar.
+    /// the pod, do not count. They and injected containers are init containers without the prefix of a sidecar.
     pub(crate) fn has_ever_run(self) -> bool {
         let status = &self.0.data["status"];
         let is_sidecar = |container: &&Value| text(container, "name").is_some_and(|name| name.starts_with("sidecar-"));
@@ -228,12 +228,12 @@ impl<'a> Pod<'a> {
                 .into_iter()
                 .any(|state| ["running", "terminated"].into_iter().any(|kind| container[state][kind].is_object()))
         };
-        // If a pod is not Pending any more, one of its containers ran, or it is unknown whether one did.
+        // If a pod is no longer Pending, one of its containers ran, or it is unknown whether one did.
         !matches!(text(status, "phase"), None | Some("Pending")) || containers.chain(sidecars).any(has_left)
     }
 }
 
-/// Returns the proof in the state of a step's container, if there is one.
+/// Returns the proof that the state of a step's container contains, if there is one.
 fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
     let (task_run, step) = (cut(task_run, NAME), cut(step, NAME));
     if let Some(since) = Step(state).running_since() {
@@ -244,7 +244,7 @@ fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
     Some(Proof::ended(&task_run, &step, &cut(text(terminated, "containerID")?, CONTAINER_ID), at))
 }
 
-/// Returns whether a container really ended: a state that Tekton made up has no container id.
+/// Returns whether a container really ended. A state that Tekton made up has no container id.
 fn is_real(terminated: &Value) -> bool {
     text(terminated, "containerID").is_some_and(|id| !id.is_empty())
 }

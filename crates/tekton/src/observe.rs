@@ -1,4 +1,4 @@
-//! Reads a `PipelineRun` into the record that decisions need. Total: every shape of object has an answer.
+//! Converts a `PipelineRun` to the record that decisions need. Objects of any shape can be read.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,15 +23,16 @@ use crate::redaction::Redaction;
 use crate::render::TARGET_PARAMETER;
 use crate::words::MAX_MESSAGE;
 
-/// The limit of a kept reason of Tekton, in characters: it is one word.
+/// The limit of a stored reason from Tekton, in characters: a reason is one word.
 const MAX_WORD: u32 = 64;
-/// The limit of kept finalizers of a run that is being stopped, in characters: a status names them, and runs have one
-/// or two.
+/// The limit of the stored finalizers of a run that is being stopped, in characters. A status shows them, and most runs
+/// have one or two.
 const MAX_FINALIZERS: u32 = 256;
 
-/// Reads a run of a chain: its name is that of a chain, and no controller owns it. Anything else is `None`.
+/// Reads a run of a chain: an object with the name of such a run, and without a controller. Returns `None` for anything
+/// else.
 ///
-/// The delivery order is not in the object: the caller passes it.
+/// The object does not show the order of delivery, so the caller passes it.
 #[must_use]
 pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(ChainName, Run)> {
     let name = meta.name.as_deref()?;
@@ -70,21 +71,21 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
     Some((chain, run))
 }
 
-/// A task, a child run or a pod of a run of a chain.
+/// A descendant of a run of a chain: a task, a child run or a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Descendant {
-    /// The chain of its run.
+    /// The chain of the run.
     pub chain: ChainName,
-    /// Its kind and identity.
+    /// The kind and identity of the object.
     pub residue: Residue,
-    /// Whether it may still do something.
+    /// Whether the object may still do something.
     pub unfinished: bool,
-    /// What it shows about whether anything ran, if it names its run.
+    /// What the object shows about whether anything ran, if it names its run.
     pub sighting: Option<Sighting>,
 }
 
-/// Reads a descendant of a run: an object with the annotations that Tekton copies from the run, or an object that is
-/// owned by what Tekton made of a run. Anything else is `None`.
+/// Reads a descendant of a run. Either it has the annotations that Tekton copies from the run, or it is owned by an
+/// object that Tekton created for a run. Returns `None` for anything else.
 #[must_use]
 pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
     let chain = chain_of(meta)?;
@@ -115,8 +116,8 @@ pub fn belongs(meta: &ObjectMeta) -> bool {
     meta.name.as_deref().and_then(ChainName::of_run).is_some() || chain_of(meta).is_some()
 }
 
-/// Returns the chain of a descendant of a run. If our annotation was removed, the owner tells it: Tekton owns what it
-/// makes, and names it after the run.
+/// Returns the chain of a descendant of a run. If our annotation was removed, the name of the owner shows the chain:
+/// Tekton owns the objects that it creates, and names them after the run.
 fn chain_of(meta: &ObjectMeta) -> Option<ChainName> {
     let said = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse_recorded(target).ok());
     said.map(|target| target.chain()).or_else(|| {
@@ -127,21 +128,21 @@ fn chain_of(meta: &ObjectMeta) -> Option<ChainName> {
     })
 }
 
-/// Reads the reason of the run's condition.
+/// Reads the reason of the condition of a run that is not done.
 fn doing(data: &Value) -> Box<str> {
     let condition = Condition::of(&data["status"]);
     let reason = if condition.is_done() { "" } else { condition.reason };
     cut(reason, MAX_WORD).into()
 }
 
-/// Counts the tasks of the pipeline, if Tekton has fetched it.
+/// Counts the tasks of the pipeline; `None` until Tekton has fetched the pipeline.
 fn total_tasks(data: &Value) -> Option<u16> {
     let pipeline = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object())?;
     u16::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
 }
 
-/// Names the parameters of a run that its pipeline does not declare, the target first: Tekton does not report them. The
-/// list is empty until Tekton has fetched the pipeline.
+/// Names the parameters of a run that its pipeline does not declare, the target first, because Tekton does not report
+/// them. The list is empty until Tekton has fetched the pipeline.
 fn undeclared(data: &Value) -> Box<[Box<str>]> {
     let Some(pipeline) = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object()) else {
         return Box::default();
@@ -158,7 +159,7 @@ fn skipped_tasks(data: &Value) -> u16 {
     u16::try_from(names.len()).unwrap_or(u16::MAX)
 }
 
-/// Reads the time-out that the run was created with; none if it is missing, invalid, or zero (no time-out).
+/// Reads the time-out that the run was created with; `None` if it is missing, invalid, or zero (no time-out).
 fn timeout(data: &Value) -> Option<Duration> {
     let text = data.pointer("/spec/timeouts/pipeline").and_then(Value::as_str)?;
     duration::parse(text).ok().filter(|timeout| !timeout.is_zero())
@@ -168,12 +169,12 @@ fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// Reads why the operator cancelled a run.
+/// Parses why the operator cancelled a run.
 fn cancel_reason(annotation: &str) -> Option<CancelReason> {
     CANCEL_REASONS.iter().find(|(_, text)| *text == annotation).map(|(reason, _)| *reason)
 }
 
-/// Returns the text of the annotation of a cancelled run.
+/// Returns the text of the annotation on a run that the operator cancels.
 #[must_use]
 pub fn cancel_annotation(why: CancelReason) -> &'static str {
     CANCEL_REASONS.iter().find(|(reason, _)| *reason == why).map_or("", |(_, text)| *text)
@@ -203,10 +204,10 @@ fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Opt
     let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
     let managed_by = text(&data["spec"], "managedBy").filter(|manager| !manager.is_empty());
     Some(StopRequest {
-        // A deletion and our own cancel need no time here; the index knows the time of a person's cancel.
+        // A person's cancellation has no time in the object; the index adds it.
         since: if is_requested { asked_at } else { deleted_at },
         deleted_at,
-        // Executions that wait, and events, quote it.
+        // Events and the statuses of waiting executions quote this text.
         said: cut(&Redaction::of_run(&data["spec"]).apply(&said), MAX_MESSAGE).into(),
         runs_finally: RunReason::parse(condition.reason).is_some_and(RunReason::runs_finally),
         managed_by: managed_by.map(|manager| cut(manager, MAX_WORD).into()),
@@ -216,7 +217,7 @@ fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Opt
     })
 }
 
-/// Reads when a run was released: from its annotation, otherwise from its start time.
+/// Reads when a run was released: from its annotation, else from its start time.
 fn released_at(meta: &ObjectMeta, data: &Value) -> Option<Time> {
     let said = annotation(meta, labels::ANNOTATION_RELEASED_AT).and_then(parse_moment);
     said.or_else(|| text(&data["status"], "startTime").and_then(parse_moment))

@@ -1,27 +1,28 @@
-//! Every reason that Tekton defines, and its meaning here (section 9).
+//! Every reason that Tekton defines, and its meaning for the operator (section 9).
 //!
-//! A reason is a closed value in a field, so decisions may depend on it; they never depend on a message. The versions
-//! list in which of Tekton's sources the reason exists: 1.9 is the oldest supported version, 1.12 the one that the
-//! tests run. A test reads the reasons from the sources of 1.12, so that an upgrade with a new reason fails until the
-//! reason has a meaning here.
+//! A reason is an enumerated value in a field, so decisions may depend on it; they never depend on a message.
+//! `versions` lists the versions of Tekton whose sources contain the reason: 1.9 is the oldest supported version, and
+//! the tests run 1.12. A test reads the reasons from the sources of 1.12. An upgrade with a new reason therefore fails
+//! until the reason has a meaning here.
 //!
-//! Reasons tell why something failed. They never tell whether anything ran: most of them can occur before and after.
+//! Reasons show why something failed. They never show whether anything ran, because most of them can occur both before
+//! and after a step has run.
 
 use wfe_core::findings::Wait;
 use wfe_core::reason::FailureReason;
 
-/// Declares an enum of words, each with the versions of Tekton that have it.
+/// Declares an enum of Tekton's words, each with the versions of Tekton that contain it.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident: $($variant:ident = $word:literal in $versions:literal;)+) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)] // Tekton's words: what each means is in `means`.
+        #[allow(missing_docs)] // Tekton's words: `means` returns what each means.
         pub enum $name {
             $($variant,)+
         }
 
         impl $name {
-            /// All of them.
+            /// All words.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// Returns Tekton's word.
@@ -40,7 +41,7 @@ macro_rules! words {
                 }
             }
 
-            /// Reads Tekton's word; `None` for one of a version to come, or of somebody else.
+            /// Parses Tekton's word; `None` for a word of a later version or of another program.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
@@ -132,7 +133,7 @@ words! {
 }
 
 words! {
-    /// Reasons of the condition `Succeeded` of a `CustomRun`; its controller may have others.
+    /// Reasons of the condition `Succeeded` of a `CustomRun`. Its controller may have other reasons.
     CustomReason:
     Started = "Started" in "1.9, 1.12";
     Running = "Running" in "1.9, 1.12";
@@ -144,7 +145,7 @@ words! {
 }
 
 words! {
-    /// The `terminationReason` of a step, where Tekton says it and not the container runtime.
+    /// The `terminationReason` of a step, if Tekton sets it and not the container runtime.
     StepReason:
     TimeoutExceeded = "TimeoutExceeded" in "1.9, 1.12";
     Skipped = "Skipped" in "1.9, 1.12";
@@ -168,27 +169,27 @@ words! {
     None = "None" in "1.9, 1.12";
 }
 
-/// What a reason means.
+/// The meaning of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The object is not done.
     Unfinished,
-    /// The object is not done, and waits for this.
+    /// The object is not done, because it waits for this.
     Waits(Wait),
     /// The object succeeded, or its failure was ignored.
     Succeeded,
-    /// The object failed, and its parts tell why.
+    /// The object failed, and its parts show why.
     LookInside,
     /// The object was cancelled by a person, or by the object that owns it.
     Cancelled,
-    /// The bundle is to blame; Tekton has no field with the details.
+    /// The bundle is to blame. Tekton has no field with the details.
     Bundle,
     /// The object failed for this reason.
     Failed(FailureReason),
 }
 
 impl RunReason {
-    /// Returns the meaning.
+    /// Returns the meaning of the reason.
     #[must_use]
     pub fn means(self) -> Meaning {
         use FailureReason::{ConfigurationError, DeadlineExceeded, Unknown};
@@ -224,21 +225,21 @@ impl RunReason {
             | Self::InvalidPipelineResultReference
             | Self::RequiredWorkspaceMarkedOptional
             | Self::ResourceVerificationFailed
-            // The API server has refused a TaskRun as malformed.
+            // The API server refused a TaskRun as malformed.
             | Self::CreateRunFailed
             | Self::CelEvaluationFailed
             | Self::InvalidParamValue => Meaning::Failed(ConfigurationError),
-            // A quota, a missing permission and a wrong spec all end here.
+            // A quota, a missing permission and a wrong spec all lead to this reason.
             Self::CouldntCreateWorkspacePvc
             | Self::CouldntCreateAffinityAssistant
-            // All tasks have run; no field tells which of them left no result.
+            // All tasks have run. No field shows which of them did not write a result.
             | Self::CouldntGetPipelineResult => Meaning::Failed(Unknown),
         }
     }
 }
 
 impl RunReason {
-    /// Returns whether Tekton has stopped the tasks of the run, and its finally tasks run.
+    /// Returns whether Tekton has stopped the tasks of the run and is running its finally tasks.
     #[must_use]
     pub fn runs_finally(self) -> bool {
         matches!(self, Self::CancelledRunningFinally | Self::StoppedRunningFinally)
@@ -246,7 +247,7 @@ impl RunReason {
 }
 
 impl TaskReason {
-    /// Returns the meaning.
+    /// Returns the meaning of the reason.
     #[must_use]
     pub fn means(self) -> Meaning {
         use FailureReason::{
@@ -260,15 +261,16 @@ impl TaskReason {
             Self::ExceededNodeResources => Meaning::Waits(Wait::Node),
             Self::PullImageFailed => Meaning::Waits(Wait::Image),
             Self::Succeeded | Self::FailureIgnored => Meaning::Succeeded,
-            // Before 1.12 this was the only reason for any failure of the pod.
+            // Before 1.12 this was the reason for any failure of the pod.
             Self::Failed | Self::StepFailed | Self::SidecarFailed => Meaning::LookInside,
             Self::Cancelled => Meaning::Cancelled,
             Self::TimedOut => Meaning::Failed(DeadlineExceeded),
             Self::StepOom | Self::SidecarOom | Self::InitContainerOom => Meaning::Failed(OomKilled),
             Self::ImagePullFailed => Meaning::Failed(ImagePullBackOff),
-            // The node had no room left for a pod that it had accepted.
+            // The node ran out of resources after it had accepted the pod.
             Self::PodEvicted => Meaning::Failed(ResourceExhausted),
-            // The API server refused the pod with 403: a pod security standard or a security context constraint.
+            // The API server refused the pod with 403, because of a pod security standard or a security context
+            // constraint.
             Self::PodAdmissionFailed => Meaning::Failed(Forbidden),
             // An unknown service account, a missing ConfigMap or Secret, or a pod that cannot be created as written.
             Self::PodCreationFailed
@@ -287,7 +289,7 @@ impl TaskReason {
 }
 
 impl CustomReason {
-    /// Returns the meaning.
+    /// Returns the meaning of the reason.
     #[must_use]
     pub fn means(self) -> Meaning {
         match self {
@@ -302,7 +304,8 @@ impl CustomReason {
 }
 
 impl StepReason {
-    /// Returns whether the step caused the failure of its task: it was not skipped, ignored or stopped with the others.
+    /// Returns whether the step caused the failure of its task. A step that was skipped, ignored or stopped with the
+    /// others did not.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
@@ -313,7 +316,7 @@ impl StepReason {
 }
 
 impl SkipReason {
-    /// Returns whether a time-out is why the task was skipped.
+    /// Returns whether the task was skipped because of a time-out.
     #[must_use]
     pub fn is_timeout(self) -> bool {
         match self {
@@ -330,7 +333,7 @@ impl SkipReason {
     }
 }
 
-/// Returns Tekton's reason for a waiting run or task; none if Tekton gives none.
+/// Returns Tekton's reason for a waiting run or task; empty if Tekton gives none.
 #[must_use]
 pub fn word_of(wait: Wait) -> &'static str {
     match wait {
@@ -344,7 +347,7 @@ pub fn word_of(wait: Wait) -> &'static str {
     }
 }
 
-/// Returns whether the kubelet's reason for a waiting container is about its image.
+/// Returns whether the kubelet's reason for a waiting container concerns the container's image.
 pub(crate) fn is_about_an_image(reason: &str) -> bool {
     const REASONS: [&str; 6] = [
         "ImagePullBackOff",

@@ -1,7 +1,7 @@
-//! Removes the values of parameters from a text before the text leaves the object that holds them.
+//! Removes the values of parameters from a text before the text leaves the object that contains them.
 //!
-//! A user who reads an execution reads its parameters, so its own status quotes messages in full. Events, logs,
-//! summaries and evidence reach other users. They all go through [`Redaction::apply`].
+//! A user who may read an execution may also read its parameters, so its own status quotes messages in full. Events,
+//! logs, summaries and evidence reach other users, so they all pass through [`Redaction::apply`].
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -16,20 +16,20 @@ use crate::object::{list, text};
 use crate::render::{Parameters, TARGET_PARAMETER};
 use crate::words::MAX_MESSAGE;
 
-/// The shortest value that is replaced, in bytes. A shorter value reveals nothing, and would match everywhere.
+/// The length from which a value is replaced, in bytes. A shorter value reveals nothing, and would match everywhere.
 const SHORTEST: usize = 4;
-/// The end of a text that was cut to a limit.
+/// The last character of a text that was cut to a limit.
 const CUT: char = '…';
 
-/// The values that no text outside of the object may quote: those of its parameters. The target is not replaced,
-/// because it is public.
+/// The parameter values of an object, which no text outside the object may quote. The target is not replaced, because
+/// it is public.
 #[derive(Clone, Default, PartialEq)]
 pub struct Redaction {
     parameters: Arc<Parameters>,
     target: Option<TargetName>,
 }
 
-/// One form in which a text may show a value, and the name of its parameter.
+/// One form in which a text may show a value, with the name of the value's parameter.
 struct Shown<'a> {
     name: &'a str,
     as_text: String,
@@ -49,7 +49,7 @@ impl Redaction {
         Self::new(texts(&spec["parameters"]), target)
     }
 
-    /// Reads a schedule: the parameters of its template, and those with which a triage replaced them.
+    /// Reads a schedule: the parameters of its template, and the values with which a triage replaced them.
     #[must_use]
     pub fn of_schedule(schedule: &Value) -> Self {
         let template = Self::of_execution(&schedule["spec"]["template"]["spec"]);
@@ -72,18 +72,18 @@ impl Redaction {
         Self { parameters, target: self.target.or(other.target) }
     }
 
-    /// Replaces values by the names of their parameters, and cuts the result to [`MAX_MESSAGE`] characters.
+    /// Replaces values with the names of their parameters, and cuts the result to [`MAX_MESSAGE`] characters.
     ///
-    /// A value is replaced if it is a whole token: raw, or quoted as by Go's `%q` or JSON; a value of several lines is
-    /// also replaced line by line. The text is read once from its beginning. If several values begin at one place, the
-    /// longest is replaced. Inserted names are not searched. Reading ends when the result is full: at most 1,025 places
-    /// are compared with the forms of 64 kB of values.
+    /// A value is replaced if it is a whole token, either raw or quoted as by Go's `%q` or JSON. A value of several
+    /// lines is also replaced line by line. If several values begin at one position, the longest is replaced. Inserted
+    /// names are not searched. The search ends when the result is full: at most 1,025 positions are compared with the
+    /// forms of 64 kB of values.
     #[must_use]
     pub fn apply(&self, said: &str) -> String {
         let all = self.shown();
         let (said, was_cut) = said.strip_suffix(CUT).map_or((said, false), |said| (said, true));
         let (mut told, mut length, mut before, mut rest) = (String::new(), 0, None, said);
-        // One character more than fits, so that `cut` sees that something is missing.
+        // One character more than fits, so that `cut` notices that something is missing.
         while length <= MAX_MESSAGE as usize
             && let Some(next) = rest.chars().next()
         {
@@ -131,8 +131,8 @@ impl Redaction {
 }
 
 impl Shown<'_> {
-    /// Returns the rest after the value, if the text continues with the value as a whole token. At the end of a cut
-    /// text, the value may be cut as well.
+    /// Returns the rest after the value, if `rest` begins with the value as a whole token. At the end of a cut text,
+    /// the value may be cut as well.
     fn after<'a>(&self, before: Option<char>, rest: &'a str, was_cut: bool) -> Option<&'a str> {
         let is_bound = |outside: Option<char>, inside: Option<char>| {
             !(outside.is_some_and(char::is_alphanumeric) && inside.is_some_and(char::is_alphanumeric))
@@ -160,7 +160,7 @@ fn texts(parameters: &Value) -> Arc<Parameters> {
     all.filter_map(|(name, value)| Some((name.as_str().into(), value.as_str()?.into()))).collect()
 }
 
-/// Quotes a text as Go's `%q` does, without the quotes around it.
+/// Escapes a text as Go's `%q` does, without the quotes around it.
 fn as_go_quotes(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for letter in value.chars() {
@@ -184,18 +184,19 @@ fn as_go_quotes(value: &str) -> String {
     quoted
 }
 
-/// Go escapes control and format characters, and blanks other than the space. Rust escapes nearly the same.
+/// Returns whether Go prints a character unescaped. Go escapes control and format characters, and blanks other than the
+/// space; Rust escapes nearly the same.
 fn is_printed_by_go(letter: char) -> bool {
     matches!(letter, ' ' | '\'') || !letter.is_whitespace() && letter.escape_debug().count() == 1
 }
 
-/// Quotes a text as JSON does, without the quotes around it.
+/// Escapes a text as JSON does, without the quotes around it.
 fn as_json_quotes(value: &str) -> String {
     let quoted = Value::from(value).to_string();
     quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')).unwrap_or(&quoted).to_owned()
 }
 
-/// Quotes a text as Go's `encoding/json` does by default: it also escapes what is special in HTML.
+/// Escapes a text as Go's `encoding/json` does by default, which includes the special characters of HTML.
 fn as_go_marshals(value: &str) -> String {
     let mut quoted = as_json_quotes(value);
     for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {

@@ -13,10 +13,10 @@ use wfe_core::{Time, duration};
 use crate::labels::label_value;
 use crate::moment::rfc3339;
 
-/// The reserved parameter that every pipeline gets: the target in canonical form.
+/// The reserved parameter that every pipeline receives: the target in canonical form.
 pub const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
 
-/// What an execution asks to run. It is kept from the watch until the run is created.
+/// What an execution requests to run. It is stored until the run is created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
     /// The execution.
@@ -37,18 +37,18 @@ pub struct RunRequest {
     pub scheduled_for: Option<Time>,
 }
 
-/// Names and values of parameters, ordered by name. A map would reserve space for eleven.
+/// Names and values of parameters, ordered by name. A map would reserve space for eleven entries.
 pub type Parameters = [(Box<str>, Box<str>)];
 
 impl RunRequest {
-    /// Returns the same request with a time-out of at most this.
+    /// Returns the same request with its time-out limited to this value.
     #[must_use]
     pub fn with_timeout_at_most(&self, most: Duration, defaults: &Defaults) -> Self {
         Self { timeout: Some(self.timeout.unwrap_or(defaults.timeout).min(most)), ..self.clone() }
     }
 }
 
-/// The defaults of fields that the spec does not set.
+/// The default values of fields that the spec does not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaults {
     /// The namespace of all runs.
@@ -59,7 +59,7 @@ pub struct Defaults {
     pub timeout: Duration,
 }
 
-/// Renders the n-th run of the chain, pending. Durations are written as Tekton's webhook writes them.
+/// Renders the n-th run of the chain in the state pending. Durations have the form that Tekton's webhook writes.
 #[must_use]
 pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) -> Value {
     let target = request.target.as_str();
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Every key of our labels and annotations in the library, and one unknown key.
+    /// Returns every key of our labels and annotations in the library, and one unknown key.
     fn keys() -> Vec<&'static str> {
         let source = include_str!("../../api/src/labels.rs");
         let keys = source.split('"').filter(|text| text.starts_with("kubernaut.ai/"));

@@ -1,11 +1,12 @@
-//! The results of a failed run, which the conditions of a retry policy use.
+//! Reads the results of a failed run for the conditions of a retry policy.
 
 use std::collections::BTreeMap;
 
 use crate::object::{Object, list, text};
 
-/// Reads the string results of a failed run. Results of the failed TaskRun of the pipeline's `task` win over them; of
-/// several such TaskRuns, as in a matrix, the first to end counts. Results that are lists or objects are left out.
+/// Reads the string results of a failed run. The results of the failed TaskRun of the pipeline's `task` have
+/// precedence. If there are several such TaskRuns, as in a matrix, the first to end counts. Results that are lists or
+/// objects are skipped.
 #[must_use]
 pub fn results(run: Object<'_>, task_runs: &[Object<'_>], task: Option<&str>) -> BTreeMap<String, String> {
     let of_task = task_runs.iter().filter(|it| task == Some(it.task()) && it.condition().status == "False");
@@ -13,7 +14,7 @@ pub fn results(run: Object<'_>, task_runs: &[Object<'_>], task: Option<&str>) ->
     let results = [Some(&run), failed].into_iter().flatten().flat_map(|object| list(&object.data["status"], "results"));
     let strings =
         results.filter_map(|result| Some((text(result, "name")?.to_owned(), text(result, "value")?.to_owned())));
-    strings.collect() // of two with one name, the later stays
+    strings.collect() // if two have the same name, the later one stays
 }
 
 #[cfg(test)]

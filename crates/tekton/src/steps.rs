@@ -1,10 +1,11 @@
-//! The steps in the pod of a task, and which object Tekton made another one for: for people who look at one run.
+//! Reads the steps in a task's pod, and which object Tekton created another object for. People use this to look at one
+//! run.
 
 use serde_json::Value;
 
 use crate::object::{Object, RUN_LABEL, TASK_RUN, list, text};
 
-/// The prefix of a container that is a step; the other containers are sidecars, Tekton's own, or injected.
+/// The prefix of a container that is a step. Other containers are sidecars, Tekton's own, or injected.
 const STEP_PREFIX: &str = "step-";
 
 /// A step of a task, in one pod.
@@ -14,33 +15,33 @@ pub struct PodStep {
     pub task: String,
     /// The name of the step in the task.
     pub name: String,
-    /// Its container in the pod.
+    /// The container of the step in the pod.
     pub container: String,
-    /// How far it is.
+    /// The progress of the step.
     pub state: StepState,
 }
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepState {
-    /// Its container has not started, for this reason; it is empty if the pod gives none.
+    /// The container has not started, for this reason; the reason is empty if the pod gives none.
     Waiting(String),
-    /// Its container runs. Tekton starts the containers of all steps at once, so the step itself may still wait.
+    /// The container runs. Tekton starts the containers of all steps together, so the step itself may still wait.
     Running,
-    /// It has ended, with this exit code.
+    /// The step has ended with this exit code.
     Ended(i64),
-    /// Its container has ended, and Tekton skipped the step, because an earlier one had failed.
+    /// The container has ended, but Tekton skipped the step, because an earlier step had failed.
     Skipped,
 }
 
 impl StepState {
-    /// Returns whether its container has ended.
+    /// Returns whether the container has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Ended(_) | Self::Skipped)
     }
 
-    /// Returns whether its container may have written a log: it has started, and the step was not skipped.
+    /// Returns whether the container may have written a log: it has started, and the step was not skipped.
     #[must_use]
     pub fn has_log(&self) -> bool {
         matches!(self, Self::Running | Self::Ended(_))
@@ -81,26 +82,26 @@ fn state_of(state: &Value) -> StepState {
     StepState::Waiting(text(&state["waiting"], "reason").unwrap_or_default().to_owned())
 }
 
-/// Returns whether Tekton's entrypoint has skipped the step: it writes so into the termination message, as a list of
+/// Returns whether Tekton's entrypoint skipped the step. It then writes this into the termination message, as a list of
 /// results, and ends with exit code 1.
 fn was_skipped(terminated: &Value) -> bool {
     let results: Vec<Value> = serde_json::from_str(text(terminated, "message").unwrap_or_default()).unwrap_or_default();
     results.iter().any(|it| text(it, "key") == Some("Reason") && text(it, "value") == Some("Skipped"))
 }
 
-/// Returns the selector of all objects that Tekton made for a run.
+/// Returns the selector of all objects that Tekton created for a run.
 #[must_use]
 pub fn made_for_run(run: &str) -> String {
     format!("{RUN_LABEL}={run}")
 }
 
-/// Returns the name of the `TaskRun` that a pod is of.
+/// Returns the name of the `TaskRun` that a pod belongs to.
 #[must_use]
 pub fn task_run_of(pod: Object<'_>) -> Option<&str> {
     owner(pod, "TaskRun").or_else(|| pod.labelled(TASK_RUN))
 }
 
-/// Returns the name of the run that a pod or a `TaskRun` is of. A pod has only the label.
+/// Returns the name of the run that a pod or a `TaskRun` belongs to. On a pod, only the label shows it.
 #[must_use]
 pub fn run_of(object: Object<'_>) -> Option<&str> {
     owner(object, crate::KIND).or_else(|| object.labelled(RUN_LABEL))

@@ -1,4 +1,5 @@
-//! Stories for tests: what a watch delivered of runs on the real control plane (`tests/fixtures/`), change by change.
+//! Recorded runs ("stories") for tests: what a watch delivered about each run on a real control plane
+//! (`tests/fixtures/`), change by change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use wfe_core::residue::ResidueKind;
 use crate::evidence::{Evidence, Remains, Sighting};
 use crate::object::Object;
 
-/// An object of a test.
+/// An object of a test, with its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Owned {
     pub(crate) kind: ResidueKind,
@@ -47,14 +48,14 @@ pub(crate) struct Event {
     pub(crate) object: Owned,
 }
 
-/// The story of one run.
+/// The recorded story of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Story {
     pub(crate) run: Uid,
     pub(crate) events: Vec<Event>,
 }
 
-/// The versions of Tekton that have stories.
+/// The versions of Tekton with recorded stories.
 pub(crate) const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
 /// All stories, by version and name.
@@ -70,7 +71,7 @@ static STORIES: LazyLock<BTreeMap<(&'static str, String), Story>> = LazyLock::ne
     VERSIONS.into_iter().flat_map(stories_of).collect()
 });
 
-/// Reads a story: an object is whole at first, and later versions list only changes.
+/// Reads a story. The first version of an object is complete, and later versions contain only the changes.
 fn read(path: &Path) -> Story {
     let mut objects: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut events = Vec::new();
@@ -89,7 +90,7 @@ fn read(path: &Path) -> Story {
     Story { run, events }
 }
 
-/// A JSON merge patch (RFC 7386).
+/// Applies a JSON merge patch (RFC 7386).
 fn merge(object: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *object = patch.clone();
@@ -125,10 +126,10 @@ pub(crate) fn story(name: &str) -> Story {
     story_of(VERSIONS[0], name)
 }
 
-/// The expected result of each story: whether anything ran (status and reason of the condition `Started`). For a failed
-/// run also why, which task is to blame (`name@index/step=exit code`), whether it was cancelled, and how many tasks of
-/// the pipeline were done. Both versions of Tekton give the same result, except for an eviction: the older one reports
-/// only `Failed`.
+/// The expected result of each story. It contains whether anything ran (status and reason of the condition `Started`).
+/// For a failed run it also contains the reason, the task to blame (`name@index/step=exit code`), whether the run was
+/// cancelled, and how many tasks were done. Both versions of Tekton lead to the same result, except for an eviction:
+/// the older one reports only `Failed`.
 pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
     ("all-tasks-skipped", "False", "NoTaskRun", None),
     ("bad-graph", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
@@ -206,7 +207,7 @@ pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
 
 pub(crate) type Failed = (FailureReason, &'static str, bool, u16);
 
-/// The objects that exist at some time.
+/// The objects that exist at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     pub(crate) objects: BTreeMap<String, Owned>,
@@ -222,7 +223,7 @@ impl World {
         }
     }
 
-    /// Calls a function with what is left of a run.
+    /// Calls a function with the objects that are left of a run.
     pub(crate) fn remains<T>(&self, run: &Uid, ask: impl FnOnce(Remains<'_>) -> T) -> T {
         let of = |kinds: &[ResidueKind]| -> Vec<Object<'_>> {
             let objects = self.objects.values().filter(|object| kinds.contains(&object.kind)).map(Owned::view);
@@ -235,7 +236,7 @@ impl World {
     }
 }
 
-/// Records an event if it belongs to the run.
+/// Adds an event to the evidence if it belongs to the run.
 pub(crate) fn watch(evidence: &mut Evidence, run: &Uid, event: &Event) {
     let sighting = Sighting::of(event.object.kind, event.object.view());
     match sighting.filter(|sighting| sighting.run == *run) {
@@ -251,7 +252,7 @@ impl Story {
         self.follow_from(0)
     }
 
-    /// Follows the run in a process that starts, with a list, after this many events.
+    /// Follows the run in a process that starts with a list after this many events.
     pub(crate) fn follow_from(&self, start: usize) -> (Evidence, World) {
         let (mut evidence, mut world) = (Evidence::default(), World::default());
         let (before, after) = self.events.split_at(start);

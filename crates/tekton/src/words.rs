@@ -1,23 +1,23 @@
-//! The two messages that are parsed, because no field holds the same information.
+//! Parses the two messages for which no field has the same information.
 //!
-//! Each is accepted only as a whole, in the form in which its author writes it: single words of it prove nothing.
+//! Each message is accepted only in the exact form in which its author writes it, because single words prove nothing.
 
 use serde_json::Value;
 use wfe_api::limits::cut;
 
 use crate::object::text;
 
-/// The limit of a kept message, in characters: Tekton's have one line, and a status shows them to people.
+/// The limit of a stored message, in characters. Tekton's messages have one line, and statuses show them to people.
 pub const MAX_MESSAGE: u32 = 1024;
 
 /// The limit of a quoted denial, in characters.
 const MAX_DENIAL: u32 = 400;
 
-/// Finds the API server's message about a missing permission in the output of a step: `deployments.apps "x" is
-/// forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "n"`, or `... at the
-/// cluster scope`. Returns only that message.
+/// Finds the API server's message about a missing permission in the output of a step, and returns only that message.
+/// Its form is `deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in
+/// the namespace "n"`, or `... at the cluster scope`.
 ///
-/// The output of a step is a text, or Tekton's list of results, one of which may hold the message.
+/// The output of a step is a text, or Tekton's list of results, any of which may contain the message.
 pub(crate) fn denial(left: &str) -> Option<String> {
     let results: Vec<Value> = serde_json::from_str(left).unwrap_or_default();
     let texts = results.iter().filter_map(|result| text(result, "value"));
@@ -37,7 +37,7 @@ fn denial_in(line: &str) -> Option<&str> {
         let name = scope.strip_prefix(" in the namespace \"")?;
         " in the namespace \"".len() + name.find('"')? + 1
     };
-    // The resource and its name, `deployments.apps "x"`, are the two words before.
+    // The resource and its name, `deployments.apps "x"`, are the two preceding words.
     let start = match before.rsplit_once(' ') {
         Some((head, name)) if name.starts_with('"') => head.rfind(' ').map_or(0, |space| space + 1),
         Some((head, _)) => head.len() + 1,
@@ -46,29 +46,29 @@ fn denial_in(line: &str) -> Option<&str> {
     is_word(verb).then(|| &line[start..line.len() - scope.len() + end])
 }
 
-/// Tekton's error about a pipeline that it could not get.
+/// Tekton's error about a pipeline that it could not fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BundleError<'a> {
-    /// How far the fetch came.
+    /// How far the fetch got.
     pub(crate) fetch: Fetch,
-    /// The error, without the text around it.
+    /// The error without the text around it.
     pub(crate) error: &'a str,
 }
 
-/// How far a failed fetch of a bundle came.
+/// How far a failed fetch of a bundle got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetch {
-    /// The bundle was fetched, and does not hold the pipeline.
+    /// The bundle was fetched, but does not contain the pipeline.
     Done,
     /// The registry refused the bundle.
     Refused,
-    /// Tekton does not tell.
+    /// Tekton does not report how far it got.
     Unsaid,
 }
 
-/// Parses the error about a bundle: the texts of `pkg/resolution/resolver/bundle` and of
-/// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). `CouldntGetPipeline` and the reason of the
-/// resolution request are the same for a bundle that cannot be fetched and for one with other content.
+/// Parses the error about a bundle, in the forms of `pkg/resolution/resolver/bundle` and
+/// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). The reasons of the run and of the resolution
+/// request do not distinguish a bundle that cannot be fetched from one with other content.
 pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     let said =
         message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "));

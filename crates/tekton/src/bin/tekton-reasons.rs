@@ -1,4 +1,4 @@
-//! Prints the reference page of Tekton's reasons and their meaning, from `wfe_tekton::reasons`.
+//! Prints the reference page of Tekton's reasons and their meanings, from `wfe_tekton::reasons`.
 
 use wfe_tekton::reasons::{CustomReason, Meaning, RunReason, SkipReason, StepReason, TaskReason};
 

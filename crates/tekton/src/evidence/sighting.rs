@@ -1,4 +1,4 @@
-//! What one version of a task or pod shows.
+//! The facts that one version of a task or pod shows.
 
 use wfe_api::limits::{NAME, cut};
 use wfe_core::evidence::Proof;
@@ -12,7 +12,7 @@ use crate::reasons::{Meaning, TaskReason, is_about_an_image};
 /// What one version of a task or pod shows about whether steps ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
-    /// The uid of the run that it was made for.
+    /// The uid of the run that the object was created for.
     pub run: Uid,
     pub(super) shows: Shows,
 }
@@ -31,7 +31,7 @@ pub(super) struct Child {
     pub(super) is_task_run: bool,
     pub(super) is_done: bool,
     pub(super) proof: Option<Proof>,
-    /// The pod in which its first step runs, and since when.
+    /// The name of the pod in which the first step runs, and since when that step runs.
     pub(super) running: Option<(Box<str>, Box<str>)>,
     pub(super) waiting: Option<Waiting>,
 }
@@ -60,7 +60,7 @@ impl Pod {
 }
 
 impl Sighting {
-    /// Reads an object that Tekton made for a run; `None` if the object does not name the run.
+    /// Reads an object that Tekton created for a run; `None` if the object does not name the run.
     #[must_use]
     pub fn of(kind: ResidueKind, object: Object<'_>) -> Option<Self> {
         let run = object.run()?;
@@ -93,7 +93,7 @@ fn task_run(object: Object<'_>) -> Child {
     let task_run = TaskRun(object);
     let condition = object.condition();
     let (reason, attempt) = (TaskReason::parse(condition.reason), task_run.last_attempt());
-    // Under another reason, the steps may be those of an earlier pod.
+    // With another reason, the steps may be those of an earlier pod.
     let is_running = !condition.is_done() && reason == Some(TaskReason::Running);
     let first = attempt.steps().next().filter(|_| is_running);
     let since = first.and_then(Step::running_since);

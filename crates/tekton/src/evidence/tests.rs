@@ -72,7 +72,7 @@ fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
         let replayed = followed(name).1.seen().replayed;
         assert_eq!(replayed.is_some(), name.starts_with("pod-deleted"), "{name}: {replayed:?}");
     }
-    // The pods alone are enough evidence, and so are the TaskRuns alone.
+    // The pods alone are sufficient evidence, and so are the TaskRuns alone.
     let story = story("pod-deleted");
     for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
         let mut evidence = Evidence::default();
@@ -107,8 +107,8 @@ fn deleted(event: Event) -> Event {
     Event { is_deletion: true, ..event }
 }
 
-/// A failed image pull. Tekton writes the same for a step that only waited, and for a step that has run since the same
-/// second.
+/// Returns a failed image pull. Tekton writes the same status for a step that only waited as for a step that began to
+/// run in that same second.
 fn pull_failed() -> Event {
     let step = json!({"name": "run", "terminated": {"exitCode": 1, "startedAt": "2026-11-22T05:56:49Z"}});
     let condition = json!({"type": "Succeeded", "status": "False", "reason": "TaskRunImagePullFailed"});
@@ -143,7 +143,7 @@ fn an_invented_end_is_nothing_that_ran_only_where_the_pod_was_seen_to_wait_until
     let running = json!({"name": "step-run", "state": {"running": {"startedAt": "2026-11-22T05:56:49Z"}}});
     let ran = json!({"phase": "Running", "containerStatuses": [running]});
     assert_eq!(verdict_on(&[pod("p", &ran), pull_failed()]).reason(), "StepRunning");
-    // A container was left `waiting`. The watch did not show which container, nor its state.
+    // A container has left the state `waiting`. The watch did not show which container, nor its new state.
     for left in [
         json!({"phase": "Running"}),
         json!({"phase": "Failed"}),
@@ -154,7 +154,7 @@ fn an_invented_end_is_nothing_that_ran_only_where_the_pod_was_seen_to_wait_until
         let events = [pod("p", &left), pull_failed(), deleted(pod("p", &left))];
         assert_eq!(verdict_on(&events), Started::Unknown(Doubt::Ambiguous(t())), "{left}");
     }
-    // Tekton's own containers prepare the pod; they are not part of the workflow.
+    // Tekton's own containers prepare the pod, and are not part of the workflow.
     let prepared = json!({
         "phase": "Pending",
         "initContainerStatuses": [{"name": "prepare", "state": {"terminated": {"containerID": "c"}}}],
@@ -199,7 +199,7 @@ fn a_task_that_is_gone_or_goes_on_leaves_a_doubt() {
     let doubt = Doubt::Unfinished("t".into());
     assert!(doubt.may_pass(), "it may be finished a moment later");
     assert_eq!(verdict_on(&[goes_on]), Started::Unknown(doubt));
-    // The run names a task that does not exist.
+    // The run refers to a task that does not exist.
     let status = json!({"childReferences": [{"kind": "TaskRun", "name": "other"}]});
     assert_eq!(verdict_on(&[of_run(&status), done()]), Started::Unknown(Doubt::Vanished("other".into())));
 }
@@ -267,7 +267,7 @@ fn a_run_with_more_tasks_than_are_followed_proves_nothing() {
 }
 
 proptest! {
-    /// Tasks and pods have separate watches: each keeps its order, and each may lag.
+    /// Tasks and pods have separate watches. Each watch keeps its own order, and each may lag behind the other.
     #[test]
     fn the_order_between_two_watches_changes_no_verdict(
         picks in prop::collection::vec(any::<bool>(), 40),

@@ -1,4 +1,4 @@
-//! The verdict on an ended run: from the evidence, and from what the run left behind.
+//! Concludes whether anything of an ended run ran, from the collected evidence and from the objects that the run left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use wfe_core::name::Uid;
 use super::{Evidence, Remembered};
 use crate::object::{Attempt, Object, Pod, TaskRun, list, text};
 
-/// The objects of an ended run, read live.
+/// The objects that an ended run left, read live.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains<'a> {
     /// The run; `None` if it is gone.
     pub run: Option<Object<'a>>,
-    /// Its tasks.
+    /// The TaskRuns of the run.
     pub task_runs: &'a [Object<'a>],
-    /// Its custom runs and child pipeline runs.
+    /// The custom runs and child pipeline runs of the run.
     pub others: &'a [Object<'a>],
-    /// The pods of its tasks.
+    /// The pods of the run's tasks.
     pub pods: &'a [Object<'a>],
 }
 
@@ -30,7 +30,7 @@ struct Pods<'a> {
 }
 
 impl Evidence {
-    /// Returns whether a step of the run ran. "Nothing ran" needs proof; for "something ran", one sign is enough.
+    /// Returns whether a step of the run ran. "Nothing ran" needs proof; for "something ran", one sign is sufficient.
     #[must_use]
     pub(crate) fn conclude(&self, remains: Remains<'_>) -> Started {
         let proof = || {
@@ -41,7 +41,7 @@ impl Evidence {
             return Started::Started(proof);
         }
         let doubts = self.doubts(remains);
-        // A doubt that cannot pass needs no other read.
+        // If a doubt is permanent, another read cannot help, so it comes first.
         let doubt = doubts.iter().find(|doubt| !doubt.may_pass()).or(doubts.first());
         match doubt {
             Some(doubt) => Started::Unknown(doubt.clone()),
@@ -74,7 +74,7 @@ impl Evidence {
             let pods = pods.remove(&task_run.0.uid()).unwrap_or_default();
             doubts.extend(self.doubts_of(task_run, &pods));
         }
-        // These doubts are about tasks that no longer exist.
+        // The remaining pods belong to tasks that no longer exist.
         doubts.extend(
             pods.into_values()
                 .flat_map(|pods| pods.live.into_values())

@@ -1,4 +1,4 @@
-//! Which task of a run is to blame for its failure, and for what.
+//! Finds the task that is to blame for the failure of a run, and the reason.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use crate::object::{End, Object, Step, TaskRun, list, text};
 use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason};
 use crate::words::denial;
 
-/// The `spec.statusMessage` of a TaskRun that was cancelled because of a time-out of its run (1.9, 1.12).
+/// The `spec.statusMessage` of a TaskRun that was cancelled because its run timed out (1.9, 1.12).
 const CANCELLED_FOR_TIMEOUT: &str = "TaskRun cancelled as the PipelineRun it belongs to has timed out.";
 /// The container runtime's reason for a container that used too much memory.
 const OOM_KILLED: &str = "OOMKilled";
 
-/// The task that is to blame.
+/// The task to blame.
 #[derive(Clone, Debug)]
 pub(super) struct Blamed<'a> {
     pub(super) task: FailedTask,
     pub(super) reason: FailureReason,
     pub(super) message: String,
-    /// Whether a person or program cancelled it, and not a time-out.
+    /// Whether a person or program cancelled the task, and not a time-out.
     pub(super) was_cancelled: bool,
-    /// Whether it did not fail by itself: it was stopped, or still runs.
+    /// Whether the task did not fail by itself: it was stopped, or is still running.
     was_stopped: bool,
-    /// When it ended and its name, to order several tasks.
+    /// When the task ended, its position and its name, to order several tasks.
     order: (Option<Time>, u32, &'a str),
 }
 
-/// Finds the task to blame: the first that failed. A stopped task is blamed only if none failed, or if the time-out of
-/// the whole run elapsed, because then it took too long.
+/// Finds the task to blame: the first that failed. A stopped task is blamed only if no task failed, or if the whole run
+/// timed out, because then the stopped task took too long.
 pub(super) fn blame<'a>(
     remains: Remains<'a>,
     has_timed_out: bool,
@@ -65,7 +65,7 @@ pub(super) fn blame<'a>(
     })
 }
 
-/// Returns the positions of the tasks in the pipeline. Finally tasks come after the others; the tasks of a matrix share
+/// Returns the positions of the tasks in the pipeline. Finally tasks come after the others. The tasks of a matrix share
 /// one position.
 fn places(run: Option<Object<'_>>) -> BTreeMap<&str, u32> {
     let pipeline = run.and_then(|run| run.data.pointer("/status/pipelineSpec")).unwrap_or(&Value::Null);
@@ -96,7 +96,7 @@ fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>)
         return None;
     }
     if !condition.is_done() {
-        // It still runs, or the run was ended without waiting for it.
+        // The task is still running, or the run ended without waiting for it.
         return Some(Blamed { was_stopped: true, ..blamed(object, FailureReason::Unknown) });
     }
     Some(match meaning {
@@ -112,12 +112,12 @@ fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>)
             blamed
         }
         Some(Meaning::Failed(reason)) => Blamed { task: of_steps(task_run).task, ..blamed(object, reason) },
-        // For an unknown reason, its steps are the evidence too.
+        // If the reason is unknown, the steps show the cause.
         _ => of_steps(task_run),
     })
 }
 
-/// Names the step whose image was not available: the only step, or the step that was seen waiting for it.
+/// Returns the step whose image was not available: the only step, or the step that was seen waiting for its image.
 fn step_that_waited(task_run: TaskRun<'_>, waiting: Option<(Wait, Option<&str>)>) -> Option<Box<str>> {
     let mut steps = task_run.last_attempt().steps().map(Step::name);
     let name = match (steps.next(), steps.next(), waiting) {
@@ -128,7 +128,7 @@ fn step_that_waited(task_run: TaskRun<'_>, waiting: Option<(Wait, Option<&str>)>
     Some(cut(name, NAME).into())
 }
 
-/// Reads why a TaskRun failed from its steps and sidecars whose container really ended.
+/// Reads why a TaskRun failed, from those of its steps and sidecars whose container really ended.
 fn of_steps(task_run: TaskRun<'_>) -> Blamed<'_> {
     let attempt = task_run.last_attempt();
     let failed = |step: Step<'_>| step.end().is_some_and(has_failed);
@@ -136,7 +136,7 @@ fn of_steps(task_run: TaskRun<'_>) -> Blamed<'_> {
     let step = attempt.steps().find(|step| killed(*step)).or_else(|| attempt.steps().find(|step| failed(*step)));
     let sidecars = || attempt.sidecars();
     let sidecar = sidecars().find(|sidecar| killed(*sidecar)).or_else(|| sidecars().find(|sidecar| failed(*sidecar)));
-    // A crashed sidecar is the likely cause, and the steps are stopped with it.
+    // A crashed sidecar is the likely cause, because it stops the steps, too.
     let is_sidecar = match TaskReason::parse(task_run.0.condition().reason) {
         Some(TaskReason::SidecarFailed | TaskReason::SidecarOom) => true,
         Some(TaskReason::StepFailed | TaskReason::StepOom) => false,
@@ -164,7 +164,7 @@ fn has_failed(end: End<'_>) -> bool {
     end.exit_code.is_some_and(|code| code != 0) && StepReason::parse(end.by_tekton).is_none_or(StepReason::is_failure)
 }
 
-/// Of custom runs and child pipeline runs, only the condition is read.
+/// Reads why a custom run or child pipeline run failed, from its condition alone.
 fn of_other(object: Object<'_>) -> Option<Blamed<'_>> {
     let condition = object.condition();
     if condition.status == "True" {

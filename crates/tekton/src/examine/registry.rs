@@ -1,4 +1,4 @@
-//! Which registry did not deliver an image.
+//! Finds the registry that did not deliver an image.
 
 use serde_json::Value;
 use wfe_api::limits::{NAME, cut};
@@ -10,8 +10,8 @@ use crate::object::{Pod, TaskRun, list, text};
 /// The name and image of a step.
 type Image<'a> = (&'a str, &'a str);
 
-/// Returns the host of a step's image. The sources, best first: the pod, the resolved task, the pipeline. If the step
-/// is unknown, or none has its name, all steps must have the same host.
+/// Returns the registry host of a step's image. The sources, best first, are the pod, the resolved task and the
+/// pipeline. If the step is unknown, or no source has its name, all steps must have the same host.
 pub(super) fn registry_of_step(remains: Remains<'_>, task_run: TaskRun<'_>, step: Option<&str>) -> Option<Box<str>> {
     let pods = || remains.pods.iter().filter(|pod| Pod(**pod).task_run_uid() == task_run.0.uid());
     let in_pod = pods().flat_map(|pod| list(&pod.data["spec"], "containers")).filter_map(image);
@@ -38,7 +38,7 @@ fn host(mut images: Vec<Image<'_>>, step: Option<&str>) -> Option<String> {
     if images.iter().any(|(name, _)| is_step(name)) {
         images.retain(|(name, _)| is_step(name));
     }
-    // An image with an unreplaced parameter names no host.
+    // An image with an unreplaced parameter does not show its host.
     let host = |(_, image): &Image<'_>| (!image.contains("$(")).then(|| registry_of(image));
     let hosts: Option<Vec<String>> = images.iter().map(host).collect();
     let mut hosts = hosts?.into_iter();

@@ -12,7 +12,7 @@ fn examined((evidence, world): &(Evidence, World), story: &Story) -> Findings {
     world.remains(&story.run, |remains| examine(evidence, remains))
 }
 
-/// A task as the status names it: `name@index/step=exit code`.
+/// Returns the blamed task as `name@index/step=exit code`.
 fn task(findings: &Findings) -> String {
     let Some(task) = &findings.cause.task else { return String::new() };
     let step = task.step.as_deref().map(|step| format!("/{step}")).unwrap_or_default();
@@ -26,7 +26,7 @@ fn every_failure_of_both_versions_has_its_cause() {
     for version in VERSIONS {
         for (name, _, _, failed) in OUTCOMES {
             let Some((reason, blamed, was_cancelled, completed)) = *failed else { continue };
-            // In Tekton 1.9 no field shows that a pod was evicted.
+            // In Tekton 1.9, no field shows that a pod was evicted.
             let reason = if (*name, version) == ("evicted", "v1.9.0") { Unknown } else { reason };
             let story = story_of(version, name);
             let found = examined(&story.follow(), &story);
@@ -106,7 +106,7 @@ fn what_tekton_said_is_quoted_as_it_is() {
     assert!(message.ends_with("missing parameters: [ZONE]"), "{message}");
 }
 
-/// Returns the findings for a story whose run ended with this reason and message.
+/// Returns the findings for a recorded run that ended with this reason and message.
 fn ended_with(name: &str, reason: &str, message: &str) -> Findings {
     let mut story = story(name);
     let ended = story.events.iter_mut().filter_map(|event| event.object.data.pointer_mut("/status/conditions/0"));
@@ -141,7 +141,7 @@ fn a_bundle_that_gave_no_pipeline_is_told_with_all_causes_that_cannot_be_told_ap
     let causes = "no pipeline came from its bundle: it does not exist, Tekton has no credentials for it, it has no Pipeline \
                   named workflow, or Tekton may not create what fetches it: ";
     for (message, reason, unresolved) in [
-        // The registry was asked and refused the image: only then the registry is to blame.
+        // Only if the registry answered and refused the image, the registry is to blame.
         (answered("cannot retrieve the oci image: NAME_UNKNOWN"), ImagePullBackOff, false),
         (answered("could not find object in image with kind: pipeline and name: workflow"), ConfigurationError, false),
         (answered("could not parse image manifest: x"), ConfigurationError, false),

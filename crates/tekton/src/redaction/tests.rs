@@ -23,7 +23,7 @@ fn a_value_is_replaced_where_it_stands_as_a_whole_token() {
         ("reexit exits öexit exit7", &[("A", "exit")], "reexit exits öexit exit7"),
         // A value that begins or ends with a non-letter needs no word boundary on that side.
         ("a=-p4ss- a-p4ss-b", &[("A", "-p4ss-")], "a=<A> a<A>b"),
-        // The longest value is replaced first, whatever the order of the names.
+        // The value that begins first is replaced, and of several the longest, whatever the order of the names.
         ("a secret word", &[("A", "secret"), ("B", "secret word")], "a <B>"),
         ("a secret word", &[("B", "secret"), ("A", "secret word")], "a <A>"),
         ("one two", &[("A", "one "), ("B", "<A>two")], "<A>two"),
@@ -126,7 +126,7 @@ fn no_value_is_printed_for_debugging() {
 
 #[test]
 fn no_name_or_value_makes_a_text_longer_than_its_limit() {
-    // The longest legal name, full of the value.
+    // The longest valid name, which contains the value many times.
     let name = |number| format!("P{number}{}", "_0000".repeat(50));
     let length = |said: &str, parameters: usize| {
         let parameters = (0..parameters).map(|number| (name(number).into(), "0000".into())).collect();
@@ -138,7 +138,7 @@ fn no_name_or_value_makes_a_text_longer_than_its_limit() {
     }
     assert_eq!(of(&[]).apply(&"x".repeat(1024)), "x".repeat(1024));
     assert_eq!(of(&[]).apply(&"x".repeat(9999)), format!("{}…", "x".repeat(1023)));
-    // A value that the limit would cut in two is not shown in part.
+    // A value that the limit would cut is not shown in part.
     let value = "s3cr3t".repeat(100);
     assert_eq!(of(&[("P", &value)]).apply(&format!("{} {value}", "x".repeat(1019))), "x".repeat(1019) + " <P>");
 }
