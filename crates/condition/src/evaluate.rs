@@ -1,4 +1,4 @@
-//! Evaluates a condition whose names and types were examined, and classifies errors.
+//! Evaluates a condition whose names and types were checked, and classifies errors.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::types;
 use crate::unusable::Unusable;
 use crate::variables::{self, Variables};
 
-/// Why a condition has no answer. The evaluator's own words are dropped because they quote values.
+/// Why a condition has no answer. The evaluator's own text is dropped, because it quotes values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// A map does not have the key or field that the condition reads.
@@ -21,7 +21,7 @@ pub enum RunError {
     /// A list is shorter than the index.
     #[error("index out of bounds")]
     IndexOutOfBounds,
-    /// A division or a remainder by zero.
+    /// A division or a remainder has zero as its divisor.
     #[error("division by zero")]
     DivisionByZero,
     /// The result of an arithmetic operation does not fit into 64 bits.
@@ -60,8 +60,8 @@ pub(crate) fn evaluate(condition: &IdedExpr, variables: &Variables) -> Result<bo
     answer.downcast_ref::<CelBool>().map(|answer| *answer.inner()).ok_or(RunError::NotBoolean)
 }
 
-/// Evaluates a condition on harmless values. Refuses it if it fails on wrong types, unless it reads `data`: the type of
-/// `data` depends on the value.
+/// Evaluates a condition on harmless values. Refuses the condition if types do not fit, unless it reads `data`, whose
+/// type depends on the value.
 pub(crate) fn try_out(condition: &IdedExpr) -> Result<(), Unusable> {
     match evaluate(condition, &Variables::harmless()) {
         Err(RunError::Overload | RunError::NotBoolean) if !types::reads_data(condition) => Err(Unusable::Mistyped),
@@ -82,7 +82,7 @@ fn class(error: &ExecutionError) -> RunError {
         | ExecutionError::UnsupportedKeyType(_)
         | ExecutionError::UnexpectedType { .. }
         | ExecutionError::ValuesNotComparable(..) => RunError::Overload,
-        // Of all functions only int() and double() can fail.
+        // Of all functions, only `int()` and `double()` can fail.
         ExecutionError::FunctionError { .. } => RunError::Conversion,
         ExecutionError::DuplicateKey(_) => RunError::RepeatedKey,
         _ => RunError::Other,

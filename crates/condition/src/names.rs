@@ -1,6 +1,6 @@
-//! The names that a condition may use, as messages list them, and the values of `reason`.
+//! The names that a condition may use, in the form in which messages list them, and the values of `reason`.
 
-/// The reasons that a condition can compare with.
+/// The reasons that a condition can compare `reason` with.
 pub const REASONS: [&str; 7] = [
     "OOMKilled",
     "DeadlineExceeded",
@@ -11,10 +11,10 @@ pub const REASONS: [&str; 7] = [
     "Unknown",
 ];
 
-/// All variables, for messages.
+/// The list of all variables, for messages.
 pub(crate) const VARIABLES: &str = "attempt, maxAttempts, reason, error, success, exitCode, wasExecutionFailure, \
                                     nodeId, executionId, result, statusCode and data";
 
-/// All functions, for messages.
+/// The list of all functions, for messages.
 pub(crate) const FUNCTIONS: &str =
     "has, size, contains, startsWith, endsWith, int, double, string, dyn, type, and the operator in";

@@ -2,8 +2,8 @@
 
 use std::thread;
 
-/// The stack of the thread that parses and evaluates. Without optimization of the parser, 250 terms in 501 characters
-/// overflow 8 MiB. With optimization, the conditions of the tests need less than 2 MiB.
+/// The stack size of the thread that parses and evaluates. Without optimization of the parser, 250 terms in 501
+/// characters overflow 8 MiB. With optimization, the conditions of the tests need less than 2 MiB.
 const STACK_BYTES: usize = 64 << 20;
 
 /// Why the thread returned no result.

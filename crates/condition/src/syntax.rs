@@ -1,4 +1,4 @@
-//! Parses a condition into its tree and checks its size. Names and types are checked elsewhere.
+//! Parses a condition into its tree and checks the size of the tree. Names and types are checked elsewhere.
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Macro;
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<IdedExpr, Unusable> {
 }
 
 /// Returns the language of conditions: all functions of CEL, the macro `has`, and no optional values. Other macros are
-/// not expanded. `[1].all(i, true)` therefore stays a call, which is refused by its name.
+/// not expanded. For example, `[1].all(i, true)` stays a call, which is refused because of its name.
 pub(crate) fn environment() -> Env {
     let mut environment = Env::default().with_optional_support(false).with_stdlib();
     let has = Macro::global("has", 1, |_, _, arguments| match arguments.first_mut() {
@@ -33,13 +33,13 @@ pub(crate) fn environment() -> Env {
         }
         _ => Ok(None),
     });
-    // The environment has no macro yet, and so there is no conflict.
+    // The environment has no macro yet, so this cannot conflict.
     drop(environment.add_macro(has));
     environment
 }
 
-/// Returns the first error that has a place. The parser's own words only list its tokens, which does not help a user.
-/// They are also the only sign that the parser has met its limit of nested brackets.
+/// Returns the first error with a position. The parser's own text only lists its tokens, which does not help a user.
+/// But only that text shows that brackets are nested too deep.
 fn syntax_error(errors: &ParseErrors) -> Unusable {
     if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
         return Unusable::TooDeep;
@@ -58,7 +58,7 @@ fn nodes(node: &IdedExpr) -> usize {
         Expr::List(list) => list.elements.iter().map(nodes).sum(),
         Expr::Map(map) => map.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Struct(message) => message.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
-        // No macro that makes a comprehension is expanded, and types::check refuses comprehensions.
+        // No macro that produces a comprehension is expanded, and `types::check` refuses comprehensions.
         Expr::Comprehension(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => 0,
     };
     1 + children

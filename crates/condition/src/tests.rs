@@ -1,5 +1,5 @@
-//! Accepted conditions with their answers, refused conditions with the message, and conditions that fail at run time
-//! with the class of the error.
+//! Tests accepted conditions with their answers, refused conditions with their messages, and conditions that fail at
+//! run time with the class of the error.
 
 mod random;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::variables::Variables;
 use crate::{RunError, Unusable, ask, check};
 
-/// A task that has exited with 75 after its service answered 503.
+/// Returns the failure of a task that exited with 75 after its service had answered 503.
 fn failure() -> Variables {
     let result = [
         ("statusCode", "503\n"),
@@ -29,7 +29,7 @@ fn failure() -> Variables {
     }
 }
 
-/// The same failure with another result.
+/// Returns the same failure with another result.
 fn with(name: &str, value: &str) -> Variables {
     let mut variables = failure();
     variables.result.insert(name.to_owned(), value.to_owned());
@@ -50,7 +50,7 @@ fn answers_what_is_asked() {
         ("statusCode == 200 && success", false),
         ("!wasExecutionFailure || exitCode == 75", true),
         ("reason != 'ConfigurationError'", true),
-        // Further examples of the page docs/conditions.md.
+        // Further examples from the page docs/conditions.md.
         ("reason in ['ImagePullBackOff', 'ResourceExhausted']", false),
         ("error.contains('no space left') || error.contains('read-only file system')", false),
         ("reason == 'OOMKilled' && attempt >= 2", false),
@@ -110,15 +110,15 @@ fn answers_what_is_asked() {
         ("dyn(statusCode) == 503", true),
         ("type(data) == map && type(data.a) == int && type(data.tags) == list", true),
         ("type(error) == type('')", true),
-        // An error on one side does not count if the other side decides.
+        // An error on one side is ignored if the other side decides.
         ("1 / (statusCode - 503) == 0 || true", true),
         ("data.b.c == 1 && false", false),
         ("true || result['x'] == ''", true),
         ("result['x'] == '' || true", true),
-        // Text is Unicode, counted by characters.
+        // Text is Unicode, and its length counts characters.
         ("size('Grüße, 世界') == 9", true),
         ("'\\u00fc' == 'ü' && r'\\n' != '\\n'", true),
-        // Blanks and comments.
+        // Blanks and comments are ignored.
         ("  exitCode\n  == 75 // tempfail", true),
         // Two minus signs cancel each other out, and so do two exclamation marks.
         ("!!wasExecutionFailure && --exitCode == 75", true),
@@ -465,7 +465,7 @@ fn the_largest_values_are_evaluated_in_time() {
     let lists = format!("size({}) == 0", ["[error,error]"; 20].join("+"));
     let results = format!("size([{}]) == 50", ["result"; 50].join(","));
     let data = format!("[{}] == [{}]", ["data"; 40].join(","), ["data"; 40].join(","));
-    // 60 times 64 KiB, with two bytes per character.
+    // 60 times 64 KiB of characters with two bytes each.
     for (condition, answer) in [
         (format!("size({sum}) == {}", 60 << 15), true),
         (format!("size({nested}) == {}", 41 << 15), true),
@@ -480,7 +480,7 @@ fn the_largest_values_are_evaluated_in_time() {
     }
 }
 
-/// The texts that take the parser longest: ambiguous, nested, or broken in every place.
+/// Texts that take the parser longest: ambiguous, nested, or invalid at every position.
 #[test]
 fn no_text_takes_long_to_parse() {
     for part in [
@@ -497,7 +497,7 @@ fn no_text_takes_long_to_parse() {
     }
 }
 
-/// The page docs/conditions.md shows conditions in blocks of code. Each is accepted, and the tests above have its
+/// The page docs/conditions.md shows conditions in code blocks. Each of them is accepted, and the tests above cover its
 /// answer.
 #[test]
 fn the_examples_of_the_page_are_accepted() {

@@ -1,8 +1,8 @@
-//! Checks the names and types of a condition without values. The evaluator does not check them: it treats an operator
-//! without an overload like any other error, and `503 == "503"` is false for it.
+//! Checks the names and types of a condition without values. The evaluator does not: it treats an operator without an
+//! overload like any other error, and `503 == "503"` is false for it.
 //!
-//! Each node has a type. If the type cannot be known, it is [`Type::Dyn`], which fits everywhere. These are `data` and
-//! its elements, the result of `dyn()`, and lists, maps and branches of several types.
+//! Each node has a type. A type that cannot be known is [`Type::Dyn`], which fits everywhere. This applies to `data`
+//! and its elements, the result of `dyn()`, and lists, maps and branches of several types.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExp
 use crate::names;
 use crate::unusable::Unusable;
 
-/// How many characters of a name are quoted in a message.
+/// The limit of a quoted name in a message, in characters.
 const MAX_QUOTED: usize = 40;
 
 /// The type of a node.
@@ -23,14 +23,14 @@ enum Type {
     Double,
     String,
     Null,
-    /// The type of a type, such as `int`, and of the result of `type()`.
+    /// The type of types such as `int`, and of the result of `type()`.
     Meta,
     List(Box<Type>),
     Map(Box<Type>, Box<Type>),
     Dyn,
 }
 
-/// Refuses unknown names, functions that are not allowed, wrong types, and conditions that cannot yield a boolean.
+/// Refuses unknown names, functions that are not allowed, wrong types, and conditions that cannot result in a boolean.
 pub(crate) fn check(condition: &IdedExpr) -> Result<(), Unusable> {
     match type_of(condition)? {
         Type::Bool | Type::Dyn => Ok(()),
@@ -114,7 +114,7 @@ fn map_type(map: &MapExpr) -> Result<Type, Unusable> {
     Ok(Type::Map(Box::new(key), Box::new(value)))
 }
 
-/// Returns the type that all nodes have, or `dyn`.
+/// Returns the type that all nodes share, or `dyn`.
 fn common(types: impl Iterator<Item = Result<Type, Unusable>>) -> Result<Type, Unusable> {
     let types = types.collect::<Result<Vec<_>, _>>()?;
     Ok(match types.split_first() {
@@ -143,7 +143,7 @@ fn call_type(call: &CallExpr) -> Result<Type, Unusable> {
     }
 }
 
-/// Refuses to compare `reason` with a text that is no reason, because the answer would always be the same.
+/// Refuses to compare `reason` with a text that is not a reason, because the answer would always be the same.
 fn compare_reason(call: &CallExpr) -> Result<(), Unusable> {
     let is_reason = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == "reason");
     let with = match (call.func_name.as_str(), call.args.as_slice()) {
@@ -171,7 +171,7 @@ fn equality(left: &Type, right: &Type) -> Result<Type, Unusable> {
     }
 }
 
-/// Returns the type that an operator or function yields, if it accepts operands of these types.
+/// Returns the type of the result of an operator or function, if it accepts operands of these types.
 fn overload(name: &str, operands: &[Type]) -> Option<Type> {
     use Type::{Bool, Double, Dyn, Int, List, Map, Meta, String, Uint};
     Some(match (name, operands) {
@@ -210,7 +210,7 @@ fn element(of: &Type, by: &Type) -> Result<Type, Unusable> {
     }
 }
 
-/// Returns the spelling of an operator: its name in the tree is `_>=_`.
+/// Returns how a user writes an operator: `>=` for the name `_>=_` in the tree.
 fn symbol(name: &str) -> &str {
     match name {
         operators::IN => "in",
@@ -219,7 +219,7 @@ fn symbol(name: &str) -> &str {
     }
 }
 
-/// The form in which a function is called.
+/// The form in which a function must be called.
 struct Form {
     name: &'static str,
     usage: &'static str,
@@ -234,7 +234,7 @@ impl Form {
     }
 }
 
-/// Returns the form of an operator or function that is allowed.
+/// Returns the form of an allowed operator or function; `None` for any other.
 fn form(name: &str) -> Option<Form> {
     let global = |name, usage, arguments| Form { name, usage, global: Some(arguments), member: None };
     let member = |name, usage| Form { name, usage, global: None, member: Some(1) };
@@ -256,7 +256,7 @@ fn form(name: &str) -> Option<Form> {
         | operators::MODULO
         | operators::INDEX
         | operators::IN => global("an operator", "two operands", 2),
-        // The parser has replaced each correct call of `has` by a node of another kind.
+        // The parser has replaced each correct call of `has` with a node of another kind.
         operators::HAS => Form { name: "has", usage: "has(data.field)", global: None, member: None },
         "size" => Form { name: "size", usage: "size(error)", global: Some(1), member: Some(0) },
         "contains" => member("contains", "error.contains('text')"),
@@ -285,7 +285,7 @@ impl Type {
         matches!(self, Self::Bool | Self::Int | Self::Uint | Self::String | Self::Dyn)
     }
 
-    /// Returns whether a map can be indexed by this type: a double finds the int that it equals.
+    /// Returns whether this type can index a map: a double finds the int that it equals.
     fn may_be_lookup_key(&self) -> bool {
         self.may_be_key() || *self == Self::Double
     }
@@ -329,7 +329,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Quotes a name from the condition, shortened.
+/// Quotes a name from the condition, cut to the limit.
 fn quoted(name: &str) -> String {
     match name.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("`{}...`", &name[..end]),

@@ -1,4 +1,4 @@
-//! Why a text cannot be used as a condition, in words for the person who wrote it.
+//! Why a text cannot be used as a condition, with messages for the person who wrote it.
 
 use crate::stack::NoAnswer;
 use crate::{MAX_CHARACTERS, MAX_NODES, names};
@@ -13,13 +13,13 @@ pub enum Unusable {
     /// The text has too many characters.
     #[error("has {characters} characters, at most {MAX_CHARACTERS} are allowed")]
     TooLong {
-        /// Their number.
+        /// The number of characters.
         characters: usize,
     },
     /// The tree has too many nodes.
     #[error("has {nodes} names, literals, operators and calls, at most {MAX_NODES} are allowed: use fewer terms")]
     TooManyNodes {
-        /// Their number.
+        /// The number of nodes.
         nodes: usize,
     },
     /// The text does not follow the grammar of CEL.
@@ -33,7 +33,7 @@ pub enum Unusable {
     /// Brackets are nested deeper than the limit of the parser.
     #[error("has brackets nested deeper than 95 levels: simplify it")]
     TooDeep,
-    /// The text does not follow the grammar of CEL, and the parser names no place.
+    /// The text does not follow the grammar of CEL, and the parser reports no position.
     #[error("is not a CEL expression")]
     NotParsed,
     /// A name is not a variable.
@@ -67,7 +67,7 @@ pub enum Unusable {
         /// The type of the right side.
         right: String,
     },
-    /// The condition compares the reason with a text that is no reason.
+    /// The condition compares `reason` with a text that is not a reason.
     #[error("compares reason with {name}, which it never is: the reasons are {}", names::REASONS.join(", "))]
     Reason {
         /// The text, shortened.
@@ -92,16 +92,16 @@ pub enum Unusable {
     /// A map in the condition has a key of a type that cannot be a key.
     #[error("has a map with a key of type {0}: keys are bool, int or string")]
     Key(String),
-    /// The condition yields something other than true or false.
+    /// The condition results in something other than true or false.
     #[error("yields {0}, not true or false: compare it, as in statusCode >= 500")]
     NotBoolean(String),
     /// The condition fails on harmless values: `dyn()`, or a list of several types, has hidden a wrong type.
     #[error("fails when it is tried, as types do not fit: leave dyn() out, and compare values of one type")]
     Mistyped,
-    /// The evaluator fails, or does not know a construct.
+    /// The evaluator fails on the condition, or does not know a construct.
     #[error("cannot be evaluated: write it in another way")]
     NotEvaluated,
-    /// No thread could be started to examine the text, which may still be valid: it must be examined again.
+    /// No thread could be started to check the text. The text may be valid, and must be checked again.
     #[error("could not be examined: no thread could be started")]
     NotExamined,
 }
@@ -115,7 +115,7 @@ impl From<NoAnswer> for Unusable {
     }
 }
 
-/// Returns what to do about operands of the wrong types.
+/// Returns advice about operands of the wrong types.
 fn remedy(operator: &str) -> &'static str {
     match operator {
         "in" => "it takes a list or a map, and contains() finds a part of a text",
@@ -125,7 +125,7 @@ fn remedy(operator: &str) -> &'static str {
     }
 }
 
-/// Returns the remedy for the commonest comparisons that are always false.
+/// Returns advice about the most common comparisons that are always false.
 fn hint(left: &str, right: &str) -> &'static str {
     match (left, right) {
         ("string", "int" | "double") => ", as in '503', or convert with int() or double()",

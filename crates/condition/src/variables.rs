@@ -1,4 +1,4 @@
-//! The variables of a condition: the facts of one failed attempt, limited in size, and the values derived from them.
+//! The variables of a condition: the facts of one failed attempt, limited in size, and values derived from them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,55 +7,55 @@ use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey,
 use cel::common::value::Val;
 use serde_json::Value as Json;
 
-/// How many entries of `result` a condition can read.
+/// The limit of entries of `result` that a condition can read.
 pub const MAX_ENTRIES: usize = 64;
 
-/// How many bytes the name and the value of one entry of `result` may have together. Tekton limits all results of a
-/// step to 4 KiB by default.
+/// The limit of one entry of `result`, in bytes: its name and value together. Tekton limits all results of a step to 4
+/// KiB by default.
 pub const MAX_ENTRY: usize = 4 << 10;
 
-/// How many bytes the names and values of `result` may have together.
+/// The limit of all names and values of `result` together, in bytes.
 pub const MAX_RESULT: usize = 64 << 10;
 
-/// How many bytes of any other string a condition can read.
+/// The limit of any other string that a condition can read, in bytes.
 pub const MAX_VALUE: usize = 64 << 10;
 
-/// Results that have their own variables. They are kept first.
+/// Results that have their own variables, and are therefore kept first.
 const STATUS_CODE: [&str; 2] = ["statusCode", "status_code"];
 const DATA: &str = "data";
 
 /// The facts of one failed attempt.
 ///
-/// Three variables are derived and are no fields here.
+/// Three variables are derived, so they have no fields here.
 ///
 /// - `success` is always false, because conditions are evaluated only after failures.
-/// - `statusCode` is the result `statusCode` if it is an integer, else the result `status_code` if that is one, else 0.
-///   Blanks around the integer are ignored.
-/// - `data` is the result `data`: parsed if it is JSON, else the string, and null if there is no such result. A number
-///   in JSON becomes an int if it fits into 64 bits with a sign, else a double.
+/// - `statusCode` is the result `statusCode` if it is an integer, else the result `status_code` if that is an integer,
+///   else 0. Blanks around the integer are ignored.
+/// - `data` is the result `data`, parsed if it is JSON, else as a string. It is null if there is no such result. A
+///   number in JSON becomes an int if it fits into a signed 64-bit integer, else a double.
 ///
 /// # Limits
 ///
-/// - An entry of `result` whose name and value have more than [`MAX_ENTRY`] bytes is left out.
+/// - An entry of `result` whose name and value have more than [`MAX_ENTRY`] bytes is skipped.
 /// - Of the other entries, `statusCode`, `status_code` and `data` come first, then the rest in the order of their
-///   names. At most [`MAX_ENTRIES`] are kept. The first entry that does not fit into [`MAX_RESULT`] bytes is left out,
-///   with all after it.
-/// - Any other string is cut to [`MAX_VALUE`] bytes, and no character is split.
+///   names. At most [`MAX_ENTRIES`] are kept. The first entry that exceeds [`MAX_RESULT`] bytes is skipped, and so are
+///   all entries after it.
+/// - Any other string is cut to [`MAX_VALUE`] bytes, without splitting a character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variables {
     /// `attempt`: the number of the attempt that failed, from 1.
     pub attempt: u32,
-    /// `maxAttempts`: the highest number of attempts.
+    /// `maxAttempts`: the largest possible number of attempts.
     pub max_attempts: u32,
     /// `reason`: the class of the failure, one of [`REASONS`](crate::REASONS).
     pub reason: String,
     /// `error`: the message of the failure.
     pub error: String,
-    /// `exitCode`: the exit code of the container that failed, -1 if no container exited.
+    /// `exitCode`: the exit code of the failed container, -1 if no container exited.
     pub exit_code: Option<i32>,
-    /// `wasExecutionFailure`: whether something of the attempt ran, or may have run.
+    /// `wasExecutionFailure`: whether any part of the attempt ran, or may have run.
     pub was_execution_failure: bool,
-    /// `nodeId`: the pipeline task that failed, or empty.
+    /// `nodeId`: the name of the failed pipeline task, or empty.
     pub node_id: String,
     /// `executionId`: the uid of the WorkflowExecution.
     pub execution_id: String,
@@ -64,7 +64,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// Returns facts on which a valid condition does not fail.
+    /// Returns values on which a valid condition does not fail.
     pub(crate) fn harmless() -> Self {
         let result = [("statusCode", "500"), ("data", "{}")];
         Self {
@@ -80,7 +80,7 @@ impl Variables {
         }
     }
 
-    /// Applies the limits to `result`, as the type describes them.
+    /// Applies the limits to `result` that the doc comment of the type describes.
     pub(crate) fn limited_result(&self) -> BTreeMap<&str, &str> {
         let size = |(name, value): &(&str, &str)| name.len() + value.len();
         let entries = || self.result.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -113,7 +113,7 @@ pub(crate) fn data(result: &BTreeMap<&str, &str>) -> Json {
     serde_json::from_str(text).unwrap_or_else(|_| Json::String((*text).to_owned()))
 }
 
-/// Adds all variables to the context of an evaluation. `types::variable` lists them with their types.
+/// Adds all variables to the context of an evaluation. `types::variable` lists their types.
 pub(crate) fn provide<'v>(
     context: &mut Context<'_, 'v>,
     variables: &'v Variables,

@@ -1,6 +1,6 @@
-//! The wall clock of a process, as a value, so that a simulation can replace it.
+//! The wall clock of a process as a value, so that a simulation can replace it.
 //!
-//! Deadlines and time-outs inside the process do not use it: they are measured on tokio's monotonic clock.
+//! Deadlines and time-outs inside the process do not use this clock: they are measured on tokio's monotonic clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl Clock {
         (self.0)()
     }
 
-    /// Returns the time in the form of Leases and events; the Unix epoch if the clock shows a year that no timestamp
-    /// can hold.
+    /// Returns the time in the form of Leases and events; or the Unix epoch, if the clock shows a year that no
+    /// timestamp can represent.
     #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::from_microsecond(self.now().timestamp_micros()).unwrap_or_default()

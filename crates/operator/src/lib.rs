@@ -6,7 +6,7 @@
 //!    └────────────────────────────────────────────────┘
 //! ```
 //!
-//! It observes, performs and reports. It never decides.
+//! The operator observes, performs and reports. Only `wfe-core` decides.
 
 pub mod clock;
 pub mod cluster;

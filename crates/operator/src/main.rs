@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line with all causes, for readers of the last line of a log.
+            // One line with all causes, for people who read only the last line of a log.
             eprintln!("wfe-operator: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }

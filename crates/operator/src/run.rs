@@ -1,4 +1,4 @@
-//! Runs the operator as a process: signals, flags, listeners, and one replica between them.
+//! Runs the operator as a process: signals, flags, listeners and one replica.
 
 use anyhow::Context;
 use http::HeaderValue;
@@ -34,9 +34,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs the operator.
 ///
 /// # Errors
-/// What keeps it from starting: no cluster, a bad certificate, a port in use, a configuration that cannot be used.
+/// What prevents the operator from starting: no cluster, an invalid certificate, a port in use, or an invalid
+/// configuration.
 pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
-    // First, so that no signal is lost from here on.
+    // This comes first, so that no signal is lost from here on.
     let mut stop_signals = StopSignals::install()?;
     args.policy().context("the flags cannot be used")?;
     let timing = args.lease.timing().map_err(anyhow::Error::msg).context("the flags cannot be used")?;
@@ -84,7 +85,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
 
     let crds = Crds::new(cluster.clone(), health.clone(), metrics.clone());
     let guard = if args.policy_check_interval.is_zero() {
-        watch::channel(Guard::InForce).1 // it is not asked for
+        watch::channel(Guard::InForce).1 // the check is turned off
     } else {
         let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
         let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
@@ -133,7 +134,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the cluster, and sets the user agent of every request.
+/// Finds the cluster, and sets the user agent for all requests.
 async fn find_cluster(identity: &str, watch_namespace: &str) -> anyhow::Result<Config> {
     let mut config = Config::infer()
         .await
@@ -145,7 +146,7 @@ async fn find_cluster(identity: &str, watch_namespace: &str) -> anyhow::Result<C
     Ok(config)
 }
 
-/// The name of this replica, if it is given none: in a pod, the pod's.
+/// Returns the name of this replica if no flag sets it: in a pod, the name of the pod.
 fn host_name() -> String {
     std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "wfe-operator".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The verb of a request, as in the label of the metric.
+/// The verb of a request, in the form of the metric's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads one object.
@@ -20,7 +20,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns whether the verb writes.
+    /// Returns whether requests with this verb write.
     #[must_use]
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Get | Self::List)

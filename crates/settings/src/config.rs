@@ -1,7 +1,7 @@
-//! The settings in force: the flags, and over them the keys of the `ConfigMap` (section 14).
+//! The settings in force: the flags, overridden by the keys of the `ConfigMap` (section 14).
 //!
-//! A key of the `ConfigMap` is the flag of the same name, and is read like a last flag on the command line. So there is
-//! one parser for a value, one message about a bad value, and one order of precedence. This module does not read the
+//! A key of the `ConfigMap` stands for the flag of the same name, and is parsed like a last flag on the command line. A
+//! value therefore has one parser, one error message and one order of precedence. This module does not read the
 //! cluster, and does not report.
 
 mod manifest;
@@ -25,28 +25,28 @@ use crate::table::{EXECUTION_NAMESPACE, LIMITS, keys};
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
                              service account and change its configuration";
 
-/// The limit of a value, in bytes: the longest useful value but for that of `limits`, a log filter, has some hundred.
+/// The limit of a value, in bytes. Apart from `limits`, the longest useful value, a log filter, has a few hundred.
 const LONGEST_VALUE: usize = 1024;
 /// The limit of the value of `limits`, in bytes: twenty entries with the longest names have some twelve thousand.
 const LONGEST_LIMITS: usize = 16 * 1024;
-/// The limit of a shown value or key, in characters.
+/// The limit of a value or key in messages, in characters.
 pub const SHOWN: u32 = 64;
-/// The limit of unknown keys in a message: a `ConfigMap` has room for tens of thousands.
+/// The limit of unknown keys in a message: a `ConfigMap` can contain tens of thousands.
 const NAMED: usize = 10;
 
-/// The version without a `ConfigMap`.
+/// The version that is shown without a `ConfigMap`.
 pub const NO_VERSION: &str = "none";
 
-/// The words of the command line, which are read again together with the keys of a `ConfigMap`.
+/// The arguments of the command line, which are parsed again together with the keys of each `ConfigMap`.
 #[derive(Clone, Debug)]
 pub struct Flags(Vec<OsString>);
 
-/// The name of the `ConfigMap`.
+/// The namespace and name of the `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The operator's own namespace.
     pub namespace: String,
-    /// Its name.
+    /// The name of the `ConfigMap`.
     pub name: String,
 }
 
@@ -55,9 +55,9 @@ pub struct Place {
 pub struct Document {
     /// The uid of the object.
     pub uid: String,
-    /// Its resourceVersion.
+    /// The resourceVersion of the object.
     pub version: String,
-    /// Its keys with their texts, or the fault of a value that is not a text.
+    /// The keys with their texts, or the fault of a value that is not a text.
     pub values: BTreeMap<String, Result<String, &'static str>>,
 }
 
@@ -72,22 +72,22 @@ pub struct InForce {
     pub policy: Policy,
     /// The defaults of fields that a spec does not set.
     pub defaults: Defaults,
-    /// The log filter, as `telemetry` reads it.
+    /// The log filter, in the form that `telemetry` reads.
     pub log_filter: String,
     /// Each key with its value and the source of the value.
     pub settings: Vec<Setting>,
-    /// Oddities that do not keep the settings from being in force.
+    /// Faults that do not prevent the settings from taking effect.
     pub warnings: Vec<String>,
 }
 
 /// The identity of the `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigObject {
-    /// Its namespace.
+    /// The namespace of the `ConfigMap`.
     pub namespace: String,
-    /// Its name.
+    /// The name of the `ConfigMap`.
     pub name: String,
-    /// Its uid.
+    /// The uid of the `ConfigMap`.
     pub uid: String,
 }
 
@@ -102,26 +102,26 @@ pub struct Setting {
     pub source: Source,
 }
 
-/// The source of a value. A later one wins.
+/// The source of a value. A later source in this list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The value is not set.
+    /// The default of the flag, because the value is not set.
     Default,
-    /// The environment variable of its flag.
+    /// The environment variable of the flag.
     Environment,
-    /// Its flag.
+    /// The flag on the command line.
     Flag,
     /// The `ConfigMap`.
     ConfigMap,
 }
 
-/// Why a version of the `ConfigMap` is invalid: all its faults.
+/// All faults of an invalid version of the `ConfigMap`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Refused {
     /// The resourceVersion of the `ConfigMap`.
     pub version: String,
-    /// Its faults, key by key; at least one.
+    /// The faults, key by key; at least one.
     pub problems: Vec<Problem>,
 }
 
@@ -132,7 +132,7 @@ pub struct Problem {
     pub key: String,
     /// The value, cut to the limit.
     pub value: String,
-    /// The source of the value: a contradiction may be caused by a flag.
+    /// The source of the value, because a flag may cause a contradiction.
     pub source: Source,
     /// The fault.
     pub why: String,
@@ -141,7 +141,7 @@ pub struct Problem {
 // === impl Place ===
 
 impl Place {
-    /// Returns the place that the flags name.
+    /// Returns the namespace and name that the flags give.
     #[must_use]
     pub fn of(args: &RunArgs) -> Self {
         Self { namespace: args.namespace.clone(), name: args.config_map.clone() }
@@ -157,7 +157,7 @@ impl Flags {
         Self(std::env::args_os().collect())
     }
 
-    /// Reads the arguments of an operator, without the words `wfe-operator run`.
+    /// Takes the arguments of an operator, without the leading words `wfe-operator run`.
     pub fn of_run(arguments: impl IntoIterator<Item = String>) -> Self {
         let words = ["wfe-operator", "run"].into_iter().map(OsString::from);
         Self(words.chain(arguments.into_iter().map(OsString::from)).collect())
@@ -166,7 +166,7 @@ impl Flags {
     /// Parses the flags without a `ConfigMap`.
     ///
     /// # Errors
-    /// Why they cannot be parsed.
+    /// Why the flags cannot be parsed.
     pub fn args(&self) -> Result<RunArgs, String> {
         self.parse(&[]).map(|(args, _)| args).map_err(|error| why(&error))
     }
@@ -217,7 +217,7 @@ impl Flags {
         })
     }
 
-    /// Reads each key alone, so that all faults are reported at once.
+    /// Parses each key separately, so that all faults are reported together.
     fn read_keys<'a>(&self, document: &'a Document) -> Result<Vec<(&'static str, &'a str)>, Vec<Problem>> {
         let (mut values, mut problems) = (Vec::new(), Vec::new());
         for key in keys() {
@@ -242,7 +242,7 @@ impl Flags {
     fn parse(&self, keys: &[(&str, &str)]) -> Result<(RunArgs, ArgMatches), clap::Error> {
         let keys = keys.iter().map(|(key, value)| OsString::from(format!("--{key}={value}")));
         let words = self.0.iter().cloned().chain(keys);
-        // Later words win: the ConfigMap over flags. Variables have the least precedence.
+        // Later arguments win, so the ConfigMap wins over flags. Environment variables have the lowest precedence.
         let mut matches = Cli::command().args_override_self(true).try_get_matches_from(words)?;
         let matches = matches.remove_subcommand().map(|(_, matches)| matches).unwrap_or_default();
         Ok((RunArgs::from_arg_matches(&matches)?, matches))
@@ -265,13 +265,13 @@ fn settings(matches: &ArgMatches, values: &[(&str, &str)]) -> Vec<Setting> {
     keys().map(setting).collect()
 }
 
-/// Returns a value in one line: a list may have several.
+/// Returns a value as one line, because a list may have several.
 #[must_use]
 pub fn one_line(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns clap's error about a value, without its advice for command lines.
+/// Returns clap's error about a value, without clap's advice for command lines.
 fn why(error: &clap::Error) -> String {
     if let Some(source) = error.source() {
         return source.to_string();
@@ -288,7 +288,7 @@ fn contradiction(key: &'static str, why: &str, settings: &[Setting]) -> Problem 
     Problem::of((key, value), source, why)
 }
 
-/// Returns a warning for each key without effect.
+/// Returns a warning for each key that has no effect.
 fn warnings(document: &Document) -> Vec<String> {
     let is_known = |key: &str| keys().any(|known| known == key);
     let unknown = document.values.keys().filter(|key| !is_known(key)).map(|key| format!("{:?}", cut(key, SHOWN)));
@@ -306,14 +306,14 @@ fn warnings(document: &Document) -> Vec<String> {
 // === impl InForce ===
 
 impl InForce {
-    /// Keeps the values that are only read at the start, and warns if they differ from the present ones.
+    /// Keeps the values that are read only at the start, and warns if they differ from the present ones.
     pub fn keep_from(&mut self, start: &Self) {
         let wanted =
             std::mem::replace(&mut self.defaults.execution_namespace, start.defaults.execution_namespace.clone());
         if wanted == self.defaults.execution_namespace {
             return;
         }
-        // Both have the same keys, in the same order.
+        // Both lists have the same keys, in the same order.
         for (setting, started) in self.settings.iter_mut().zip(&start.settings) {
             if setting.key == EXECUTION_NAMESPACE {
                 setting.clone_from(started);
@@ -323,7 +323,7 @@ impl InForce {
         self.warnings.push(format!("{EXECUTION_NAMESPACE}: {wanted:?} takes a restart; until then it is {kept:?}"));
     }
 
-    /// Returns the changed values, as people read them.
+    /// Returns the changed values, as text for people.
     #[must_use]
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let changed = self.settings.iter().zip(&before.settings).filter(|(now, then)| now.value != then.value);
@@ -370,7 +370,7 @@ impl Problem {
     }
 }
 
-/// As `max-cooldown-period: "10m" (default) must not be less than base-cooldown-period`.
+/// Shows a fault, for example `max-cooldown-period: "10m" (default) must not be less than base-cooldown-period`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, value, source, why } = self;

@@ -1,7 +1,7 @@
-//! The settings of the operator: its command line, and the `ConfigMap` whose keys win over it.
+//! The settings of the operator: its command line, and the `ConfigMap` whose keys override it.
 //!
 //! The operator runs with these settings. The plugin `kubectl-wfe` reads the settings of an operator in a cluster, to
-//! predict its decisions. All functions here work on texts: they do not call a cluster, read a clock or log.
+//! predict the operator's decisions. All functions here work on texts: they do not call a cluster, read a clock or log.
 
 pub mod cli;
 pub mod config;

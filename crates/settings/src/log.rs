@@ -1,14 +1,14 @@
-//! The values of the log flags: a format, and a level or a filter.
+//! Parses the values of the log flags: a format, and a level or a filter.
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// The library kube logs each failed connection and each failed watch, without advice; the operator logs them once,
-/// with advice. The library also logs the whole body of an answer that it cannot read, which may contain values of
-/// parameters.
+/// A filter that silences the library kube. It logs each failed connection and watch without advice, but the operator
+/// logs them once, with advice. It also logs the whole body of an unreadable answer, which may contain parameter
+/// values.
 const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
 
-/// The levels of the log.
+/// The log levels.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The format of log lines.
@@ -26,14 +26,15 @@ pub enum LogFormat {
 /// # Errors
 /// If the text is neither.
 pub fn parse_level(text: &str) -> Result<String, String> {
-    // A word that is no level would be the name of a target, and silence all others.
+    // A word that is not a level would be the name of a target, and would silence all other targets.
     let is_level = |directive: &str| LEVELS.contains(&directive.rsplit('=').next().unwrap_or_default());
     if let Some(strange) = text.split(',').find(|directive| !is_level(directive)) {
         return Err(format!("names no level in {strange:?}: one of {}", LEVELS.join(", ")));
     }
     let filter = match text {
         "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
-        // This also holds under a filter for all of kube: only a filter with these very targets shows their lines.
+        // The part about kube applies even under a filter for all of kube; only a filter that names these targets
+        // overrides it.
         _ => format!("{KUBE_OFF},{text}"),
     };
     EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())

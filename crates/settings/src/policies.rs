@@ -1,15 +1,15 @@
-//! The shipped admission policies, and how those of a cluster differ.
+//! The shipped admission policies, and how the policies of a cluster differ from them.
 //!
-//! The policies decide who may create, clear, cancel and delete executions and change their owners. Without them, every
-//! user with write access to the objects may do so. Therefore the operator and the plugin report a policy that is
-//! missing or changed.
+//! The policies decide who may create, clear, cancel and delete executions, and change their owners. Without the
+//! policies, every user with write access to the objects may do all this. The operator and the plugin therefore report
+//! a policy that is missing or changed.
 
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// The files of one policy and its binding.
+/// Includes the files of one policy and its binding.
 macro_rules! files {
     ($($name:literal),*) => {
         [$((
@@ -35,15 +35,16 @@ const FILES: [(&str, &str); 13] = files![
     "workflow"
 ];
 
-/// Defaults that the API server adds to a manifest. Any other field that the manifest lacks is a change.
+/// Defaults that the API server adds to a manifest. Any other additional field is a change.
 const DEFAULTS: [(&str, &str); 3] = [("matchPolicy", "Equivalent"), ("scope", "*"), ("failurePolicy", "Fail")];
 
-/// The prefix of service accounts: the chart writes the account of its release into a policy.
+/// The prefix of service accounts. The chart writes the account of its release into a policy.
 const ACCOUNT: &str = "system:serviceaccount:";
-/// The one account that no installation chooses: a policy that names another one does not admit the garbage collector.
+/// The only account that no installation chooses. A policy that names another account here does not admit the garbage
+/// collector.
 const COLLECTOR: &str = "kube-system:generic-garbage-collector";
 
-/// The paths of the namespaces that an installation chooses: of the parameters, and of the runs.
+/// The paths of the namespaces that an installation chooses: the namespace of the parameters, and that of the runs.
 const NAMESPACES: [&str; 2] =
     ["spec.paramRef.namespace", "spec.matchResources.namespaceSelector.matchLabels.kubernetes.io/metadata.name"];
 
@@ -66,7 +67,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// Both, in the order in which they are read.
+    /// Both objects, in the order in which they are read.
     pub const ALL: [Self; 2] = [Self::Policy, Self::Binding];
 
     /// Returns the kind of the object.
@@ -91,7 +92,7 @@ impl Half {
 /// Returns the shipped policies.
 ///
 /// # Errors
-/// Never in a released build: the files are compiled in, and a test reads them.
+/// Never in a released build: the files are compiled in, and a test parses them.
 pub fn shipped() -> Result<Vec<Shipped>> {
     FILES.iter().map(|(policy, binding)| Shipped::read(policy, binding)).collect()
 }
@@ -101,7 +102,7 @@ pub fn shipped() -> Result<Vec<Shipped>> {
 pub fn guards() -> &'static [Shipped] {
     static GUARDS: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
         let is_guard = |it: &Shipped| ["cancellation.", "clearance."].iter().any(|kind| it.name.starts_with(kind));
-        // A test reads the files, so there is no error to report here.
+        // A test parses the files, so there is no error to report here.
         shipped().unwrap_or_default().into_iter().filter(is_guard).collect()
     });
     &GUARDS
@@ -115,10 +116,10 @@ impl Shipped {
         Ok(Self { name, policy, binding })
     }
 
-    /// Returns the first difference between the spec of an object in a cluster and the shipped one, if there is any.
+    /// Returns the path of the first difference between an object in a cluster and the shipped one, if there is any.
     ///
-    /// Two kinds of values may differ, because the chart and the administrator of several releases choose them: the
-    /// names of service accounts, and the namespaces of parameters and runs in a binding.
+    /// Two kinds of values may differ, because the chart, or the administrator of several releases, chooses them. These
+    /// are the names of service accounts, and the namespaces of parameters and runs in a binding.
     #[must_use]
     pub fn difference(&self, half: Half, spec: &Value) -> Option<String> {
         let shipped = match half {
@@ -154,7 +155,7 @@ fn difference(path: &str, shipped: &Value, found: &Value) -> Option<String> {
     differs.then(|| path.to_owned())
 }
 
-/// Returns whether a field that the manifest lacks has no meaning: it is empty, or a default.
+/// Returns whether an additional field has no meaning, because it is empty or a default.
 fn is_default(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -165,7 +166,7 @@ fn is_default(key: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns an expression without the names of service accounts. The garbage collector keeps its name.
+/// Returns an expression without the names of service accounts, except that of the garbage collector.
 fn without_accounts(text: &str) -> String {
     let mut parts = text.split(ACCOUNT);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(list.split("', '").collect::<Vec<_>>(), known);
     }
 
-    /// A request to delete a collection has no name, and an expression that reads the name fails.
+    /// A request to delete a collection has no name, and an expression that reads the name would fail.
     #[test]
     fn no_policy_on_deletions_asks_for_the_name_of_the_request() {
         for Shipped { name, policy, .. } in shipped().unwrap() {

@@ -1,15 +1,15 @@
-//! The table of settings: what the definition of a flag does not tell about the key of the same name.
+//! The table of settings: what the definition of a flag does not contain about the key of the same name.
 //!
-//! Each flag, its variable, default, help text and parser are defined once, in `cli`. From both, `make generate` writes
-//! every list of keys in the repository (the program `settings`).
+//! Each flag, its variable, default, help text and parser are defined once, in `cli`. From the table and `cli`, `make
+//! generate` writes every list of keys in the repository (with the program `settings`).
 
-/// The one key that is only read at the start: two execution namespaces would be two locks.
+/// The only key that is read just once, at the start: two execution namespaces would mean two locks.
 pub const EXECUTION_NAMESPACE: &str = "execution-namespace";
 
-/// The key with the longest value.
+/// The key whose values are longest.
 pub const LIMITS: &str = "limits";
 
-/// Every key of the `ConfigMap`, in the order in which they are shown.
+/// Every key of the `ConfigMap`, in the order in which lists show them.
 pub const TABLE: &[Row] = &[
     Row::new("base-cooldown-period", Kind::Duration),
     Row::new("max-cooldown-period", Kind::Duration),
@@ -37,10 +37,10 @@ pub const TABLE: &[Row] = &[
     Row::new(LIMITS, Kind::Limits),
 ];
 
-/// One key.
+/// One key of the `ConfigMap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The key: the name of its flag without the dashes.
+    /// The key: the name of its flag without the leading dashes.
     pub key: &'static str,
     /// The kind of its values.
     pub kind: Kind,
@@ -70,13 +70,14 @@ pub enum Kind {
     Choice,
     /// A log level or filter.
     LogFilter,
-    /// A list of limits of how many targets are worked on at once.
+    /// A list of limits for how many targets are worked on at the same time.
     Limits,
-    /// The name of an object. The chart creates this object and has another value for its name, so it is no key there.
+    /// The name of an object. The chart creates the object and has its own value for the name, so the key does not
+    /// exist there.
     ObjectName,
 }
 
-/// When the change of a value takes effect.
+/// When a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// At the next decision.

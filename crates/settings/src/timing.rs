@@ -1,21 +1,22 @@
-//! The times of leader election, and the conditions between them.
+//! The durations of leader election, and the conditions that they must meet.
 
 use std::time::Duration;
 
-/// The longest Lease: for that long no replica leads after a leader dies. If a person or another program wrote a longer
-/// one, replicas do not wait for its end.
+/// The limit of a Lease's duration: after a leader dies, no replica leads for that long. If a person or another program
+/// wrote a longer duration, replicas do not wait longer than this.
 pub const LONGEST: Duration = Duration::from_mins(5);
-/// The least time between the renew deadline and the end of the Lease: for writes in flight when the holder stops.
+/// The shortest time between the renew deadline and the end of the Lease. It leaves time for writes in flight when the
+/// holder stops.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// The times of leader election.
+/// The durations of leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a record must be unchanged before other replicas take the Lease.
+    /// How long the Lease must be unchanged before another replica takes it.
     pub duration: Duration,
-    /// How long a leader goes on writing after its last known renewal, counted from the request of that renewal.
+    /// How long a leader continues to write after its last known renewal, counted from the request of that renewal.
     pub renew_deadline: Duration,
-    /// How often the Lease is renewed or read, and the time-out of one request.
+    /// How often the Lease is renewed or read; also the time-out of one request.
     pub retry_period: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Random conditions and random texts. Every accepted condition can be evaluated, and only errors that its types allow
-//! occur.
+//! Tests random conditions and random texts. Every accepted condition can be evaluated, and only those errors occur
+//! that its types allow.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use fastrand::Rng;
 use crate::variables::Variables;
 use crate::{RunError, Unusable, ask, check};
 
-/// How many conditions each of the three tests tries. With `WFE_TEST_ALL=1` it is the second number: 225,000 together.
+/// The number of conditions that each of the three tests tries; the second number with `WFE_TEST_ALL=1`: 225,000
+/// together.
 const SHORT: u64 = 2_000;
 const LONG: u64 = 75_000;
 
@@ -83,7 +84,7 @@ fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
-/// Writes an expression of at most the given depth, of any types.
+/// Generates an expression up to this depth, without regard to types.
 fn expression(random: &mut Rng, depth: u32) -> String {
     let leaf = |random: &mut Rng| pick(random, &LEAVES).to_owned();
     if depth == 0 {
@@ -110,7 +111,7 @@ fn expression(random: &mut Rng, depth: u32) -> String {
     }
 }
 
-/// Writes an expression that mostly has the right types: most are accepted.
+/// Generates an expression whose types mostly fit, so most are accepted.
 fn typed(random: &mut Rng, depth: u32, kind: &str) -> String {
     let leaves: &[&str] = match kind {
         "bool" => &["true", "false", "success", "wasExecutionFailure", "dyn(success)", "data.a", "has(data.a)"],
@@ -186,7 +187,7 @@ fn examine(condition: &str, variables: &Variables) -> bool {
         return false;
     }
     assert!(!matches!(answer, Err(RunError::Unusable(_))), "{condition} was accepted: {answer:?}");
-    // Only a value whose type is not known before, or a double that is NaN, can have a wrong type at run time.
+    // Only two values can have a wrong type at run time: one whose type is not known before, and a double that is NaN.
     let is_typed = !["data", "dyn", "[", "{", "?", "double", "1e"].iter().any(|part| condition.contains(part));
     assert!(!(is_typed && matches!(answer, Err(RunError::Overload | RunError::NotBoolean))), "{condition}: {answer:?}");
     true

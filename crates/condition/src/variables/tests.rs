@@ -1,4 +1,4 @@
-//! Values derived from results, and the results that are left out.
+//! Tests the values derived from results, and which results are skipped.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn data_is_json_or_a_string_or_null() {
         ("9223372036854775808", "type(data) == double && data > 9.2e18"),
         ("-9223372036854775808", "type(data) == int"),
         ("1.0", "type(data) == double"),
-        // Too large for a double: the text is not parsed as JSON.
+        // Too large for a double, so the text is not parsed as JSON.
         ("1e400", "data == '1e400'"),
         ("[[], {\"a\": [null]}]", "data == [[], {'a': [null]}]"),
     ] {
@@ -65,7 +65,7 @@ fn deeply_nested_json_stays_a_string() {
 
 #[test]
 fn results_are_limited_in_the_order_of_their_names() {
-    // The largest entry: one byte of name and 4,095 of value.
+    // The largest entry has one byte of name and 4,095 bytes of value.
     let largest = |name: &str| (name.to_owned(), "x".repeat(MAX_ENTRY - name.len()));
     let names = |variables: &Variables| -> Vec<String> {
         variables.limited_result().into_keys().map(ToOwned::to_owned).collect()

@@ -1,7 +1,8 @@
-//! The supervised tasks of the process: they must not end before the process does.
+//! The supervised tasks of the process, which must not end before the process does.
 //!
-//! Only a join notices that a task has panicked or returned. An operator without one of its watches would go on leading
-//! and see nothing. Therefore the end of any of these tasks ends the process, with an error that names the task.
+//! A task that panics or returns is noticed only when it is joined. An operator that has lost one of its watches would
+//! continue to lead with an outdated view. Therefore the end of any of these tasks ends the process, with an error that
+//! names the task.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::future::Future;
 use anyhow::{Context, anyhow};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-/// The tasks, by name. Dropping this aborts them.
+/// The supervised tasks, by name. Dropping this aborts them.
 #[derive(Debug, Default)]
 pub struct SupervisedTasks {
     tasks: JoinSet<anyhow::Result<()>>,
@@ -44,8 +45,8 @@ impl SupervisedTasks {
         }
     }
 
-    /// Waits until the task of this name has ended. Returns at once if it was joined before. An aborted task ends
-    /// without an error.
+    /// Waits until the task of this name has ended. Returns at once if the task was joined before. An aborted task
+    /// counts as ended without an error.
     ///
     /// # Errors
     /// Why the task failed.
@@ -57,7 +58,7 @@ impl SupervisedTasks {
             if ended_name == name {
                 return ended;
             }
-            // The process is about to end, so other tasks may end too.
+            // The process is about to end, so other tasks may end meanwhile.
             tracing::debug!(part = ended_name, ?ended, "ended");
         }
         Ok(())
@@ -74,7 +75,7 @@ impl SupervisedTasks {
     }
 }
 
-/// Returns the error of a task, or the message of its panic.
+/// Returns the error of a task that was not aborted, or the message of its panic.
 fn why(error: JoinError) -> anyhow::Result<()> {
     if error.is_cancelled() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Structured logs on standard error: one line per transition, with wfe, target and reason.
+//! Writes structured logs to standard error: one line per transition, with wfe, target and reason.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -8,7 +8,7 @@ use tracing_subscriber::{EnvFilter, reload};
 use wfe_settings::log::LogFormat;
 use wfe_view::printable;
 
-/// The level of the log, which can be changed. Cheap to clone.
+/// Changes the log level at run time. Cheap to clone.
 #[derive(Clone)]
 pub struct LogLevel(Arc<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
@@ -21,24 +21,24 @@ impl LogLevel {
     }
 }
 
-/// Returns whether lines have colours: on a terminal, unless the variable `NO_COLOR` has a value
+/// Returns whether lines have colours: only on a terminal, and not if the variable `NO_COLOR` has a value
 /// (<https://no-color.org>).
 fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// The escape sequences that tracing writes around a coloured part of a line. The same sequences pass if they come from
-/// elsewhere in a shown field, as they cannot be distinguished; these at least hide nothing and move nothing.
+/// The escape sequences that tracing writes around a coloured part of a line. A shown field may contain the same
+/// sequences, which cannot be distinguished and pass, too. They can neither hide text nor move the cursor.
 const COLOURS: [&str; 10] = ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"];
 
-/// Writes log lines in which foreign text cannot control a terminal or imitate a line.
+/// Writes log lines in which foreign text can neither control a terminal nor imitate a line.
 struct Printable<W> {
     to: W,
     show: fn(&str) -> String,
 }
 
 impl<W: Write> Write for Printable<W> {
-    /// Writes one event: tracing passes each event whole.
+    /// Writes one event. Tracing passes each event as a whole.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = (self.show)(text.strip_suffix('\n').unwrap_or(&text)) + "\n";
@@ -83,7 +83,8 @@ pub fn start(format: LogFormat, filter: &str) -> LogLevel {
             LogLevel(Arc::new(move |filter| handle.reload(filter)))
         }
         LogFormat::Json => {
-            // Tracing calls the module of a line its target, which would hide what a target is here.
+            // Tracing uses the word target for the module of a line. It is hidden, because target means something else
+            // here.
             let builder = builder.json().with_target(false).with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Returns what a log at this level contains when kube cannot read an answer, and of kube's other faults.
+    /// Returns what a log at this level contains if kube cannot read an answer, and logs other faults.
     fn logged(level: &str) -> String {
         let lines = Lines::default();
         let to = lines.clone();
@@ -152,7 +153,7 @@ mod tests {
         }
     }
 
-    /// A message and a field that clear the screen, begin a new line, and reverse the rest.
+    /// A message and a field that clear the screen, begin a new line, and reverse the following text.
     #[test]
     fn a_text_of_others_stays_within_its_line_and_does_nothing() {
         const HOSTILE: &str = "a\u{1b}[2Jb\nERROR c\u{202e}d\u{9b}1A";

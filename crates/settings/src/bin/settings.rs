@@ -1,4 +1,4 @@
-//! Prints a file of the repository with its list of `ConfigMap` keys generated anew, from the table of settings and the
+//! Prints a file of the repository with a new list of `ConfigMap` keys, generated from the table of settings and the
 //! definitions of the flags. `make generate` stores the output.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ struct Arguments {
     file: PathBuf,
 }
 
-/// The place of the list in a file: between two texts.
+/// The position of the list in a file: between two texts.
 struct Place {
     after: &'static str,
     before: &'static str,
@@ -32,7 +32,7 @@ const SCHEMA: Place = Place {
     before: "      }\n",
 };
 
-/// The maximal width of a line of values.yaml.
+/// The line width of values.yaml.
 const WIDTH: usize = 120;
 
 fn main() -> Result<()> {
@@ -51,7 +51,7 @@ fn main() -> Result<()> {
 }
 
 impl Place {
-    /// Replaces the text at this place.
+    /// Replaces the text at this position.
     fn fill(&self, text: &str, list: &str) -> Result<String> {
         let (head, rest) = text.split_once(self.after).with_context(|| format!("{:?} is missing", self.after))?;
         let rest = if self.before.is_empty() {
@@ -64,13 +64,13 @@ impl Place {
     }
 }
 
-/// A row of the table with its flag.
+/// A row of the table, with its flag.
 struct Setting {
     row: &'static Row,
     flag: Option<Arg>,
 }
 
-/// Returns every row with its flag, if this version has the flag.
+/// Returns every row, with its flag if this version has the flag.
 fn settings() -> Vec<Setting> {
     let command = Cli::command();
     let flags: Vec<&Arg> = command.find_subcommand("run").map(|run| run.get_arguments().collect()).unwrap_or_default();
@@ -133,7 +133,7 @@ fn sample(settings: &[Setting]) -> String {
     settings.iter().filter_map(line).collect()
 }
 
-/// Quotes a value that YAML would not read as a text.
+/// Quotes a value that YAML would not read as a string.
 fn yaml_text(value: &str) -> String {
     let is_text = value.parse::<f64>().is_err() && !matches!(value, "true" | "false" | "" | "[]");
     if is_text { value.to_owned() } else { format!("\"{value}\"") }
@@ -141,7 +141,7 @@ fn yaml_text(value: &str) -> String {
 
 // === the chart ===
 
-/// Returns the keys as a comment of YAML.
+/// Returns the keys as a comment in YAML.
 fn values() -> String {
     let is_of_chart = |row: &&Row| row.kind != Kind::ObjectName;
     let keys: Vec<&str> = TABLE.iter().filter(is_of_chart).map(|row| row.key).collect();

@@ -1,4 +1,4 @@
-//! Reads a `ConfigMap`: an object of the API server, or a file.
+//! Reads a `ConfigMap` from an object of the API server, or from a file.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{Document, Place};
 
-/// The version of a `ConfigMap` from a file.
+/// The version that is shown for a `ConfigMap` from a file.
 const OF_FILE: &str = "(file)";
 
 impl Document {
-    /// Reads an object of the API server, whose `data` holds texts only.
+    /// Reads an object of the API server, whose `data` contains only texts.
     #[must_use]
     pub fn of(object: ConfigMap) -> Self {
         let texts = object.data.unwrap_or_default().into_iter().map(|(key, text)| (key, Ok(text)));
@@ -27,7 +27,7 @@ impl Document {
     /// Reads the operator's `ConfigMap` from a file, which may contain other objects.
     ///
     /// # Errors
-    /// If the file does not contain it.
+    /// If the file does not contain the operator's `ConfigMap`.
     pub fn of_yaml(text: &str, place: &Place) -> anyhow::Result<Self> {
         let objects: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| anyhow::anyhow!("not YAML: {error}"))?;

@@ -25,7 +25,7 @@ fn read(values: &[(&str, &str)]) -> Result<InForce, String> {
     flags(&[]).under(&place(), Some(&document(values))).map_err(|refused| refused.to_string())
 }
 
-/// Returns the keys whose change takes effect at this time.
+/// Returns the keys whose changes take effect at this time.
 fn rows(effect: Effect) -> Vec<&'static str> {
     TABLE.iter().filter(|row| row.effect == effect).map(|row| row.key).collect()
 }
