@@ -97,8 +97,8 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// The execution got its turn, or its next attempt begins. `attempt` is the number of the attempt and the limit,
-    /// with a retry policy.
+    /// The execution got its turn, or its next attempt begins. With a retry policy, `attempt` is the number of the
+    /// attempt and the limit of attempts.
     #[must_use]
     pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId, attempt: Option<(u32, u32)>) -> Self {
         let of = attempt.map(|(number, of)| format!(", attempt {number} of {of}")).unwrap_or_default();

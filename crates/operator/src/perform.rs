@@ -79,7 +79,7 @@ pub struct Report {
 pub enum Learned {
     /// The operator wrote an object; the watch must deliver the write before the next decision.
     Expect(Expected),
-    /// The API server finally refused to create a run.
+    /// The API server permanently refused to create a run.
     Refused {
         /// The execution whose run was refused.
         execution: Uid,
@@ -111,7 +111,7 @@ pub enum Learned {
     Told(Uid),
     /// An object whose write is awaited was read live, with this result.
     Read(Expected, Live),
-    /// The API server finally refused to create a child of this schedule.
+    /// The API server permanently refused to create a child of this schedule.
     ChildRefused(Uid, RefusedChild),
     /// The evidence for a triage of this schedule.
     Gathered(Uid, Box<Gathered>),

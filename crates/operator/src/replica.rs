@@ -193,7 +193,7 @@ async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// Keeps a part that delivers to the engine from ending because of the engine.
+/// Keeps a part that delivers to the engine from ending because the engine has ended.
 ///
 /// An engine that fails drops its end of the channel before its error is known. The watches end then, but the error
 /// that the process reports must be the engine's.

@@ -212,8 +212,8 @@ fn started_condition(subject: &Subject, at: Time, started: &Started) -> Conditio
     condition(subject, at, conditions::STARTED, started.status(), started.reason(), &started.to_string())
 }
 
-/// Renders what an undecided execution waits for. `tried` is for how long the creation of its run has been tried, if
-/// so; [`tries::read`] reads this duration back from the message.
+/// Renders what an undecided execution waits for. `tried` is for how long the operator has tried to create its run;
+/// [`tries::read`] reads this duration back from the message.
 fn render_waiting(
     target: Option<&TargetName>,
     subject: &Subject,
@@ -275,7 +275,7 @@ fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Optio
     }
 }
 
-/// Adds a condition or replaces the one of its type. The others stay unchanged, in their places.
+/// Adds a condition, or replaces the condition of the same type. The others stay unchanged, in their places.
 fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(known) => *known = new,

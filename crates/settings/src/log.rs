@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// A filter that silences the library kube. It logs each failed connection and watch without advice, but the operator
-/// logs them once, with advice. It also logs the whole body of an unreadable answer, which may contain parameter
-/// values.
+/// A filter that silences the library kube. The library logs each failed connection and watch without advice, but the
+/// operator logs them once, with advice. The library also logs the whole body of an unreadable answer, which may
+/// contain parameter values.
 const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
 
 /// The log levels.

@@ -1,4 +1,4 @@
-//! Reads the steps in a task's pod, and which object Tekton created another object for. People use this to look at one
+//! Reads the steps in a task's pod, and the run or task that an object was created for. People use this to look at one
 //! run.
 
 use serde_json::Value;

@@ -176,7 +176,7 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
 #[must_use]
 pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
     let Some(object) = found else { return OwnerRead::Over };
-    // The namespace does not matter here, because the run was already found in it.
+    // The execution namespace is not needed here, because the run was already found in it.
     let Some(ExecutionRecord { execution: found, .. }) = observe_execution(object, "") else {
         return OwnerRead::Late;
     };

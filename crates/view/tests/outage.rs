@@ -84,7 +84,8 @@ struct Play {
     news: Vec<(Time, CircuitNews)>,
     version: u64,
     fails: Fails,
-    /// From the start of the outage on, the API server refuses the executions of the first schedules, this many.
+    /// How many schedules, counted from the first, have their executions refused by the API server from the start of
+    /// the outage on.
     refused: usize,
     /// How long a run takes.
     takes: fn(&Play) -> TimeDelta,

@@ -1,9 +1,9 @@
 //! Measures whether the API server keeps up: the latency of its answers to writes, relative to quick answers of the
 //! same kind.
 //!
-//! Requests in flight for one namespace delay the requests of all others. The harmless number depends on the API
-//! server, so it is measured and not configured. While several namespaces have work, slow answers reduce the places of
-//! a busy namespace, and quick answers increase them.
+//! Requests in flight for one namespace delay the requests of all others. How many requests are harmless depends on the
+//! API server, so the number is measured and not configured. While several namespaces have work, slow answers reduce
+//! the places of a busy namespace, and quick answers increase them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

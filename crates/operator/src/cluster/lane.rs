@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(entered.len(), 10, "all may be under way now");
     }
 
-    /// If they did, a namespace with one place would wait for a hanging request until its time-out.
+    /// If hanging requests filled places, a namespace with one place would wait for one until its time-out.
     #[tokio::test(start_paused = true)]
     async fn requests_that_hang_fill_no_place_but_no_more_than_all_of_them() {
         let lane = Lane::new(ConcurrencyLimit::default());

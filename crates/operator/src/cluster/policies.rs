@@ -39,7 +39,8 @@ pub struct Lookout {
     metrics: Metrics,
     /// The known fault of each policy, by name.
     wrong: BTreeMap<String, String>,
-    /// Sends the engine whether the policies for clearances and cancellations are in force.
+    /// Where the check sends whether the policies for clearances and cancellations are in force; the engine receives
+    /// it.
     told: watch::Sender<Guard>,
 }
 

@@ -75,7 +75,7 @@ impl Watch {
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.staleness.acceptance(self.kind);
         let mut listed = false;
-        // The time limit holds for each turn anew. The staleness of the view is measured from the last delivery.
+        // Each turn has its own time limit. The staleness of the view is measured from the last delivery.
         let begun = Instant::now();
         loop {
             let event = tokio::select! {

@@ -86,8 +86,8 @@ impl Versions {
 /// Reads the `ConfigMap` before the first decision, and waits if the API server does not answer. Returns the first
 /// version, and the source of later ones.
 ///
+/// # Errors
 /// If the operator has no permission to read the `ConfigMap`. Starting without it would ignore the settings in it.
-/// If the operator has no permission to read it: going on would ignore settings that a person made.
 pub async fn read_first(
     cluster: &Cluster,
     place: &Place,

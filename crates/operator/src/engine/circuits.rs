@@ -27,7 +27,7 @@ pub(super) struct AnnouncedCircuits(BTreeMap<Fingerprint, AnnouncedCircuit>);
 struct AnnouncedCircuit {
     /// When the announced circuit opened.
     opened_at: Time,
-    /// Whether no closing of the circuit was announced since.
+    /// Whether the circuit is open according to the latest announcement.
     is_open: bool,
 }
 

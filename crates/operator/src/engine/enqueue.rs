@@ -1,4 +1,4 @@
-//! Puts targets into the queue, each with the namespace whose turn its work takes.
+//! Puts targets into the queue, each for the namespace that has work on it.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use super::{Asker, Engine};
 use crate::perform::Performer;
 
 impl Engine {
-    /// Marks the targets that have changed, that a changed circuit affects, or that get a place in their limits.
+    /// Marks the targets that have changed, that a change of circuits affects, or that get a place in a concurrency
+    /// limit.
     pub(super) fn enqueue_changed(&mut self) {
         self.update_circuits();
         if self.leads {
@@ -43,13 +44,14 @@ impl Engine {
         self.queue.mark_after(key, asker, wait);
     }
 
-    /// Begins to work on a target. Returns the performer for the work: its requests count for the namespace that asks.
+    /// Begins to work on a target. Returns a performer whose requests use the places of the namespace that has the
+    /// work.
     pub(super) fn start(&mut self, key: Key) -> Performer {
         let asker = self.asker(&key);
         self.performer.clone().in_lane(self.queue.start(key, asker))
     }
 
-    /// Returns the namespace for which a target is worked on: namespaces take turns (section 17).
+    /// Returns the namespace that has work on a target: namespaces take turns (section 17).
     fn asker(&self, key: &Key) -> Asker {
         self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }

@@ -32,8 +32,8 @@ const FEW: u32 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u32,
-    /// How many of the works do not hang; each hanging request is subtracted. Hanging work fills no place while other
-    /// namespaces have work: otherwise a namespace with one place would be blocked by it.
+    /// How many of these works do not hang: all of them minus the hanging requests. Hanging work fills no place while
+    /// other namespaces have work, because it would block a namespace with one place.
     lately: u32,
     /// Whether the namespace has more than a few keys or requests.
     is_crowd: bool,
@@ -44,7 +44,7 @@ struct Share {
 pub struct Queue<K, A> {
     ready: Turns<K, A>,
     queued: HashSet<K>,
-    /// The keys that work is in progress on, with their namespaces.
+    /// The keys in progress, with their namespaces.
     busy: HashMap<K, A>,
     /// The limit of concurrent requests of each namespace.
     lanes: HashMap<A, Lane>,
@@ -53,7 +53,7 @@ pub struct Queue<K, A> {
     latest: Option<A>,
     /// Until when all namespaces are limited.
     shared_until: Option<Instant>,
-    /// Keys that were marked while work on them was in progress. They become ready when that work is done.
+    /// Keys that were marked while they were in progress. They become ready when that work is done.
     again: HashMap<K, A>,
     timers: DelayQueue<(K, A)>,
     timer_of: HashMap<K, delay_queue::Key>,
@@ -102,7 +102,8 @@ impl<K, A: Clone + Ord + Hash> Turns<K, A> {
 }
 
 impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
-    /// Makes an empty queue. While other namespaces have work, `limit` is the number of keys in progress for each.
+    /// Makes an empty queue. `limit` limits how many keys of a namespace are in progress while other namespaces have
+    /// work.
     #[must_use]
     pub fn new(limit: ConcurrencyLimit) -> Self {
         Self {
@@ -128,8 +129,8 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Marks a key as ready after a delay, at most an hour. A key has one timer, and the earliest call wins: the
-    /// decision then asks again for later times.
+    /// Marks a key as ready after a delay, at most an hour. A key has one timer, set to the earliest requested time.
+    /// The decision at that time requests later times again.
     pub fn mark_after(&mut self, key: K, asker: A, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
@@ -142,7 +143,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
     }
 
-    /// Removes all keys except those that work is in progress on.
+    /// Removes all keys except those in progress.
     pub fn clear(&mut self) {
         self.ready.clear();
         self.queued.clear();

@@ -15,8 +15,8 @@ use crate::perform::{Learned, PerformError, Report, Shown};
 /// The delays before a target is decided on again after a failed action.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 
-/// For how long a write is not repeated that the API server accepted without storing anything. The CRD lacks a field,
-/// and until a person repairs the CRD, each repetition would also store nothing.
+/// For how long the operator does not repeat a write that the API server accepted without storing anything. The CRD
+/// lacks a field, and until a person repairs the CRD, a repetition has the same result.
 const IGNORED_FOR: Duration = Duration::from_mins(10);
 
 /// How often in a row the work on a target failed, and what waits because of it.
@@ -41,8 +41,7 @@ pub(super) enum Held {
 }
 
 impl Engine {
-    /// Removes the actions from a decision that the API server accepted within the last ten minutes without storing
-    /// anything.
+    /// Removes from a decision the actions that the API server recently accepted without storing anything.
     pub(super) fn leave_ignored(&mut self, key: &Key, decision: &mut Decision) {
         let Some(ignored) = self.ignored.get_mut(key) else { return };
         ignored.retain(|(_, until)| *until > Instant::now());

@@ -51,7 +51,7 @@ impl Engine {
         self.index.apply(delivery, self.settings.clock.now());
     }
 
-    /// Checks a view that has just become complete: refuses to work if a run exists in another execution namespace.
+    /// Begins to work on a view that has just become complete, unless a run exists in another execution namespace.
     pub(super) fn begin(&mut self) -> Result<(), EngineError> {
         tracing::info!(targets = self.index.len(), "caches synced");
         self.show();

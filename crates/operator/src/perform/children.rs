@@ -20,7 +20,7 @@ pub(super) enum Made {
     Now(DynamicObject),
     /// The execution existed already. It was created before a crash, before an answer was lost, or by another operator.
     Before(DynamicObject),
-    /// The execution will never exist: the create was finally refused, or another object has the name. The message
+    /// The execution will never exist: the create was permanently refused, or another object has the name. The message
     /// quotes no value of a parameter.
     Refused(String),
 }

@@ -137,7 +137,7 @@ impl Performer {
     }
 
     /// Confirms that an execution is Running, so it holds its target between two attempts. If no watch delivers the
-    /// execution, its status must also show that it waits: only then is its finished run not the last one.
+    /// execution, its status must also show that it waits; otherwise its finished run may be the last one.
     async fn confirm_holds(&self, execution: &ExecutionId, is_stranger: bool) -> Result<()> {
         let found = self.observe_live(execution).await?;
         let holds = found.is_some_and(|found| {
@@ -160,8 +160,8 @@ impl Performer {
         Ok(found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid))
     }
 
-    /// Confirms that an execution has not changed since one of its runs was seen. If the view of executions is behind,
-    /// another operator could delete each new run of the execution as soon as it is created.
+    /// Confirms that the view of an execution is current before another run is created for it. If the view were behind,
+    /// another operator could delete each new run as soon as it is created.
     pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
         let found = self.read_execution(execution).await?;
         if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {
@@ -170,8 +170,9 @@ impl Performer {
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
     }
 
-    /// Reads the status of an execution in the version that the decision saw. After the end only single conditions are
-    /// rarely rewritten, and the others must stay. They are read when needed, to save memory.
+    /// Reads the status of an execution in the version that the decision saw. After the end, a write changes one
+    /// condition and must keep the others. This is rare, so they are read when needed, and not stored for all
+    /// executions.
     pub(super) async fn status_of(
         &self,
         execution: &ExecutionId,
@@ -229,7 +230,7 @@ impl Performer {
             .map_err(|error| call(format!("list what is left of runs on {target} ({})", kind.as_str()), error))?;
         let descendants = listed
             .iter()
-            // The chain's own runs have the label, too; they are judged elsewhere.
+            // The chain's own runs have the label, too, but they are judged elsewhere.
             .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
             .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
         // Another target may have the same label value.

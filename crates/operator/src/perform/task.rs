@@ -107,7 +107,7 @@ pub struct Creation {
 }
 
 impl Creation {
-    /// Returns the result that the run was finally refused.
+    /// Returns the result that the API server permanently refused to create the run.
     pub(super) fn refused(&self, reason: FailureReason, message: &str) -> Learned {
         let refusal = Refusal { reason, message: message.into(), number: self.number };
         Learned::Refused { execution: self.execution.uid.clone(), attempt: self.attempt, refusal }

@@ -27,8 +27,8 @@ fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// The escape sequences that tracing writes around a coloured part of a line. A shown field may contain the same
-/// sequences, which cannot be distinguished and pass, too. They can neither hide text nor move the cursor.
+/// The escape sequences that tracing writes around a coloured part of a line. The same sequences in a shown field
+/// cannot be distinguished, so they pass, too. They can neither hide text nor move the cursor.
 const COLOURS: [&str; 10] = ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"];
 
 /// Writes log lines in which foreign text can neither control a terminal nor imitate a line.
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Returns what a log at this level contains if kube cannot read an answer, and logs other faults.
+    /// Returns the log at this level: lines of kube, among them the body of an answer that it could not read.
     fn logged(level: &str) -> String {
         let lines = Lines::default();
         let to = lines.clone();

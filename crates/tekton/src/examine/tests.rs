@@ -141,7 +141,7 @@ fn a_bundle_that_gave_no_pipeline_is_told_with_all_causes_that_cannot_be_told_ap
     let causes = "no pipeline came from its bundle: it does not exist, Tekton has no credentials for it, it has no Pipeline \
                   named workflow, or Tekton may not create what fetches it: ";
     for (message, reason, unresolved) in [
-        // Only if the registry answered and refused the image, the registry is to blame.
+        // The registry is to blame only if it answered and refused the image.
         (answered("cannot retrieve the oci image: NAME_UNKNOWN"), ImagePullBackOff, false),
         (answered("could not find object in image with kind: pipeline and name: workflow"), ConfigurationError, false),
         (answered("could not parse image manifest: x"), ConfigurationError, false),

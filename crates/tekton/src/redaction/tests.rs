@@ -23,7 +23,7 @@ fn a_value_is_replaced_where_it_stands_as_a_whole_token() {
         ("reexit exits öexit exit7", &[("A", "exit")], "reexit exits öexit exit7"),
         // A value that begins or ends with a non-letter needs no word boundary on that side.
         ("a=-p4ss- a-p4ss-b", &[("A", "-p4ss-")], "a=<A> a<A>b"),
-        // The value that begins first is replaced, and of several the longest, whatever the order of the names.
+        // If several values begin at one position, the longest is replaced, whatever the order of the names.
         ("a secret word", &[("A", "secret"), ("B", "secret word")], "a <B>"),
         ("a secret word", &[("B", "secret"), ("A", "secret word")], "a <A>"),
         ("one two", &[("A", "one "), ("B", "<A>two")], "<A>two"),

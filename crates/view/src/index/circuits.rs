@@ -19,8 +19,8 @@ use wfe_core::{MAX_AHEAD, Time};
 
 use super::{Index, Key, Kind};
 
-/// The shortest time between two derivations from all executions. For fifty thousand executions one takes some
-/// hundredths of a second.
+/// The shortest time between two derivations from all executions. For fifty thousand executions, a derivation takes
+/// some hundredths of a second.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
 /// The limit of events that wait to be processed. Beyond it, the circuits are derived anew from all executions.
 const MOST_PENDING: usize = 16_384;
@@ -54,8 +54,8 @@ pub(super) struct Breakers {
     turns: Turns,
     /// The circuits as decisions see them.
     shown: Circuits,
-    /// The circuits that closed because the failures that opened them are gone. The schedules that they held start
-    /// spread out, too.
+    /// The circuits that closed because the failures that opened them are gone. As after any closing, the starts of the
+    /// schedules that they held are spread over time.
     forgotten: Vec<ClosedCircuit>,
     /// The probes that have ended since the last update.
     probed: Vec<CircuitNews>,
@@ -148,8 +148,8 @@ impl Index {
         }
         let opened = seen.open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
         news.extend(opened.cloned().map(CircuitNews::Opened));
-        // If a circuit is gone without a recorded closing, the schedules that it held start spread out. Nothing else
-        // follows from it.
+        // If a circuit is gone without a recorded closing, the starts of the schedules that it held are spread over
+        // time. Nothing else follows from it.
         breakers.forgotten.extend(forgotten);
         let spreads = |it: &ClosedCircuit| now < it.closed_at + breakers.policy.backoff.base;
         let is_known = |it: &ClosedCircuit| seen.closed.iter().any(|known| known.fingerprint == it.fingerprint);

@@ -116,8 +116,8 @@ impl Index {
         }
     }
 
-    /// Records the first try to create an execution's run. Tries that its status records are added; the time between
-    /// them and now is not.
+    /// Records the first try to create an execution's run. The duration of earlier tries according to its status is
+    /// included; the time since then is not.
     pub(super) fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
@@ -145,7 +145,7 @@ impl Index {
         }
     }
 
-    /// Records that the API server finally refused to create a child of a schedule.
+    /// Records that the API server permanently refused to create a child of a schedule.
     pub fn child_refused(&mut self, key: &Key, schedule: &Uid, refused: RefusedChild) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)

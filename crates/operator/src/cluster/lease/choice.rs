@@ -75,7 +75,7 @@ pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sightin
         (Some(until), _) if now >= until => Step::Lose("it was not renewed in time"),
         (Some(_), _) if holds => Step::Renew,
         (Some(_), _) => Step::Lose("somebody else has taken or removed the lease"),
-        // If this process is named from an earlier term, no other process has led since, so it need not wait.
+        // If the holder is this process, from an earlier term, no other process has led since. Then it need not wait.
         (None, Some(seen)) if holder.is_some() && !holds && now < seen.runs_out() => {
             Step::Wait { until: seen.runs_out() }
         }

@@ -297,7 +297,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     let gone = judged("a", 20, &index, Probe::None);
     index.queue_probes(&gone, at(76));
     assert_eq!(turn(&mut index, 76).as_deref(), Some("b"));
-    // A probe that is deleted before its end is forgotten. The end of a probe that was seen is announced.
+    // A probe that is deleted before its end is forgotten. If the end of a probe is seen, it is announced.
     let mut deleted = index;
     apply(&mut deleted, [Delivery::ExecutionDeleted(Uid::new("probe"))]);
     deleted.update_circuits(at(77));
