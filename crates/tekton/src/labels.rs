@@ -25,7 +25,8 @@ fn is_legal(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Returns eight hexadecimal digits, which are enough for searching: annotations contain the exact values.
+/// Returns eight hexadecimal digits of a hash. They are enough for searching, because annotations contain the exact
+/// values.
 fn short_hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(4).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }

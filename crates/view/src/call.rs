@@ -42,8 +42,8 @@ impl CallError {
         }
     }
 
-    /// Returns whether the failed write may have succeeded, and this process must find out. The end of a term does not
-    /// count: the next leader announces what happened.
+    /// Returns whether the failed write may have succeeded. The end of a term is no such case: the next leader
+    /// announces what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {

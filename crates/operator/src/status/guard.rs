@@ -1,5 +1,4 @@
-//! Renders the condition `Unguarded` of a clearance or cancellation that no policy guarded when the operator first saw
-//! it.
+//! Renders the condition `Unguarded` of a clearance or cancellation that no policy guarded when the operator saw it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{Phase, WorkflowExecutionStatus, conditions};

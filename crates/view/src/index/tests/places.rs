@@ -24,7 +24,7 @@ fn key_of(n: u32) -> Key {
     Key::Chain(node(n).chain())
 }
 
-/// Returns the execution of the n-th target in this state; its age follows from its number.
+/// Returns the execution of the n-th target in this state, created at second `n`.
 fn on(n: u32, state: ExecutionState) -> Delivery {
     let execution =
         Execution { state, ..Execution::undecided(id(&format!("e{n}")), Version::new("1"), at(i64::from(n))) };
