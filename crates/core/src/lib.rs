@@ -36,6 +36,7 @@ mod moment;
 pub mod name;
 pub mod policy;
 pub mod reason;
+pub mod recurrence;
 pub mod residue;
 pub mod retry;
 pub mod rules;
