@@ -37,7 +37,9 @@ use crate::engine::ends::Ends;
 use crate::engine::observer::{Decided, DecisionObserver};
 use crate::engine::queue::Queue;
 use crate::health::Health;
-use crate::metrics::{BlockGauges, BusyGauges, CircuitGauges, LimitGauges, Metrics, PANIC, ScheduleGauges};
+use crate::metrics::{
+    BlockGauges, BusyGauges, CircuitGauges, LimitGauges, Metrics, PANIC, RecurringGauges, ScheduleGauges,
+};
 use crate::perform::unconfirmed::UnconfirmedAnnouncements;
 use crate::perform::{Performer, Report, Work};
 pub use error::EngineError;
@@ -81,6 +83,7 @@ pub struct Engine {
     settings: Settings,
     metrics: Metrics,
     block_gauges: BlockGauges,
+    recurring: RecurringGauges,
     schedules: ScheduleGauges,
     circuits: CircuitGauges,
     limits: LimitGauges,
@@ -137,6 +140,7 @@ impl Engine {
             watch_events: deliveries,
             settings,
             block_gauges: metrics.blocks(),
+            recurring: metrics.recurring(),
             schedules: metrics.schedules().gauges(),
             circuits: metrics.circuits().gauges(),
             limits: metrics.limits(),
@@ -228,6 +232,7 @@ impl Engine {
         } else {
             // The leader shows them.
             self.block_gauges.forget_all();
+            self.recurring.forget_all();
             self.schedules.forget_all();
             self.circuits.forget_all();
             self.limits.forget_all();
@@ -252,6 +257,7 @@ impl Engine {
             self.failures.remove(&key);
             self.ignored.remove(&key);
             self.block_gauges.forget(&key);
+            self.recurring.forget(&key);
             self.schedules.forget(&key);
             self.busy.forget(&key);
             return;
@@ -280,6 +286,7 @@ impl Engine {
                 observer.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
             }
             self.block_gauges.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.blocks);
+            self.recurring.show(&key, &entry.target, now);
             self.schedules.show(&key, &entry.target, &decision.schedules);
             decision
         } else if let Some((expected, read_at)) = self.index.awaits(&key).filter(|_| !self.index.is_listing()) {

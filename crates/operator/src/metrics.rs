@@ -6,6 +6,7 @@ mod circuits;
 mod labels;
 mod limits;
 mod now;
+mod recurring;
 mod register;
 mod schedules;
 mod series;
@@ -25,11 +26,13 @@ use wfe_core::trouble::OwnCause;
 use crate::verb::Verb;
 
 pub use blocks::BlockGauges;
+use blocks::BlockMetrics;
 pub use busy::BusyGauges;
 pub use circuits::{CircuitGauges, CircuitMetrics};
 pub use labels::{AttemptLabel, OutcomeLabel};
 pub use limits::{LimitGauges, LimitMetrics};
 use now::Now;
+pub use recurring::RecurringGauges;
 pub use schedules::{ScheduleGauges, ScheduleMetrics};
 use wfe_view::index::{EndPhase, EndShown, Kind};
 
@@ -63,9 +66,8 @@ struct Inner {
     retry_stops: IntCounterVec,
     skips: IntCounterVec,
     backoff_skips: IntCounterVec,
-    consecutive_failures: IntGaugeVec,
-    blocked_targets: IntGaugeVec,
-    blocked_target_info: IntGaugeVec,
+    blocks: BlockMetrics,
+    recurring_successes: IntGaugeVec,
     runs_created: IntCounter,
     decisions: Histogram,
     performs: Histogram,
@@ -88,11 +90,9 @@ impl Metrics {
     ///
     /// # Errors
     /// Never in a released build: names and labels are constants, and a test registers them.
-    #[expect(clippy::too_many_lines, reason = "a list of names and helps")]
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
-        let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
         // Workflows take from a second to the longest time-out, 24 h.
         let workflow_buckets = vec![1., 2., 5., 10., 30., 60., 120., 300., 600., 1800., 3600., 14400., 86400.];
         let inner = Inner {
@@ -122,21 +122,8 @@ impl Metrics {
                  once they are too many.",
                 &["reason"],
             )?,
-            consecutive_failures: gauges(
-                "workflowexecution_consecutive_failures",
-                "Failures in a row before anything ran, by target; a target without one has no series.",
-                &["target_resource"],
-            )?,
-            blocked_targets: gauges(
-                "workflowexecution_blocked_targets",
-                "Targets on which nothing runs until a person clears them, by the reason that is met first.",
-                &["reason"],
-            )?,
-            blocked_target_info: gauges(
-                "workflowexecution_blocked_target_info",
-                "The blocked targets by name, and the execution that blocks each: 50 of them.",
-                &["target_resource", "reason", "execution"],
-            )?,
+            blocks: BlockMetrics::new()?,
+            recurring_successes: recurring::gauge()?,
             runs_created: IntCounter::new(
                 "workflowexecution_pipelinerun_creation_total",
                 "PipelineRuns that were created, pending; a withdrawn one counts too.",
@@ -246,11 +233,13 @@ impl Metrics {
     /// Returns the gauges of the blocks of each target.
     #[must_use]
     pub fn blocks(&self) -> BlockGauges {
-        BlockGauges::new(
-            self.0.consecutive_failures.clone(),
-            self.0.blocked_targets.clone(),
-            self.0.blocked_target_info.clone(),
-        )
+        self.0.blocks.gauges()
+    }
+
+    /// Returns the gauge of workflows that succeed on one target again and again.
+    #[must_use]
+    pub fn recurring(&self) -> RecurringGauges {
+        RecurringGauges::new(self.0.recurring_successes.clone())
     }
 
     /// Returns the gauges of waiting and draining.

@@ -16,6 +16,7 @@ impl Engine {
         );
         self.show_pauses();
         if self.leads {
+            self.recurring.tick(self.settings.clock.now());
             self.limits.show(&self.index.limit_counts());
         }
         self.hear_schedules();

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use prometheus::IntGaugeVec;
+use prometheus::{IntGaugeVec, Opts, Registry};
 use wfe_core::blocks::TargetBlocks;
 use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
@@ -17,6 +17,52 @@ const OVERFLOW: &str = "overflow";
 
 /// How many blocked targets are named: an alert shows a few of them, and `kubectl wfe status` all.
 const NAMED: usize = 50;
+
+/// The metrics of the blocks of each target.
+pub(super) struct BlockMetrics {
+    failures: IntGaugeVec,
+    blocked: IntGaugeVec,
+    info: IntGaugeVec,
+}
+
+impl BlockMetrics {
+    /// Makes the gauges. Those with known labels start at 0.
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
+        let all = Self {
+            failures: gauges(
+                "workflowexecution_consecutive_failures",
+                "Failures in a row before anything ran, by target; a target without one has no series.",
+                &["target_resource"],
+            )?,
+            blocked: gauges(
+                "workflowexecution_blocked_targets",
+                "Targets on which nothing runs until a person clears them, by the reason that is met first.",
+                &["reason"],
+            )?,
+            info: gauges(
+                "workflowexecution_blocked_target_info",
+                "The blocked targets by name, and the execution that blocks each: 50 of them.",
+                &["target_resource", "reason", "execution"],
+            )?,
+        };
+        for reason in BlockReason::ALL {
+            let _ = all.blocked.with_label_values(&[reason.as_str()]);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
+        registry.register(Box::new(self.failures.clone()))?;
+        registry.register(Box::new(self.blocked.clone()))?;
+        registry.register(Box::new(self.info.clone()))
+    }
+
+    /// Returns the gauges.
+    pub(super) fn gauges(&self) -> BlockGauges {
+        BlockGauges::new(self.failures.clone(), self.blocked.clone(), self.info.clone())
+    }
+}
 
 /// Updates the gauges. Owned by the engine.
 pub struct BlockGauges {
@@ -38,7 +84,7 @@ struct Shown {
 }
 
 impl BlockGauges {
-    pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec, info: IntGaugeVec) -> Self {
+    fn new(failures: IntGaugeVec, blocked: IntGaugeVec, info: IntGaugeVec) -> Self {
         let failures = LimitedSeries::new(failures, [OVERFLOW]);
         let mut info = LimitedSeries::new(info, [OVERFLOW, "", ""]);
         info.most = NAMED;

@@ -2,7 +2,6 @@
 
 use prometheus::{Gauge, Opts};
 use wfe_api::SkipReason;
-use wfe_core::reason::BlockReason;
 use wfe_core::retry::Stop;
 use wfe_view::index::Kind;
 
@@ -24,9 +23,8 @@ impl Inner {
         registry.register(Box::new(self.retry_stops.clone()))?;
         registry.register(Box::new(self.skips.clone()))?;
         registry.register(Box::new(self.backoff_skips.clone()))?;
-        registry.register(Box::new(self.consecutive_failures.clone()))?;
-        registry.register(Box::new(self.blocked_targets.clone()))?;
-        registry.register(Box::new(self.blocked_target_info.clone()))?;
+        self.blocks.register(registry)?;
+        registry.register(Box::new(self.recurring_successes.clone()))?;
         registry.register(Box::new(self.runs_created.clone()))?;
         registry.register(Box::new(self.decisions.clone()))?;
         registry.register(Box::new(self.performs.clone()))?;
@@ -66,9 +64,6 @@ impl Inner {
         }
         for reason in [SkipReason::RecentlyRemediated, SkipReason::ExhaustedRetries] {
             let _ = self.backoff_skips.with_label_values(&[reason.as_str()]);
-        }
-        for reason in BlockReason::ALL {
-            let _ = self.blocked_targets.with_label_values(&[reason.as_str()]);
         }
         for cause in CAUSES.into_iter().chain([PANIC]) {
             let _ = self.errors.with_label_values(&[cause]);
