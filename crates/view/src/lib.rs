@@ -11,3 +11,4 @@ pub mod partial;
 pub mod printable;
 pub mod read;
 pub mod source;
+pub mod spans;
