@@ -21,4 +21,5 @@ pub mod replica;
 pub mod run;
 pub mod server;
 pub mod status;
+pub mod traces;
 pub mod verb;

@@ -25,8 +25,7 @@ pub mod unconfirmed;
 
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
@@ -49,13 +48,13 @@ use crate::cluster::crds::Crds;
 use crate::cluster::lane::Lane;
 use crate::events::{Events, NewEvent};
 use crate::metrics::Metrics;
+use crate::traces::Traces;
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
 /// How many writes of one decision may be in flight. The skips of a storm are written in parallel, and one target still
 /// leaves the API server room for others.
 const PARALLEL_WRITES: usize = 16;
-
 /// How many conditions are evaluated in parallel: each evaluation takes up to 35 MiB of memory.
 const PARALLEL_CONDITIONS: usize = 2;
 
@@ -252,12 +251,13 @@ pub struct Performer {
     /// Limits how many conditions are evaluated in parallel.
     asking: Arc<Semaphore>,
     skips_logged: SkipLines,
+    traces: Traces,
 }
 
 impl Performer {
     /// Makes a performer.
     #[must_use]
-    pub fn new(cluster: Cluster, crds: Crds, metrics: Metrics, events: Events) -> Self {
+    pub fn new(cluster: Cluster, crds: Crds, metrics: Metrics, events: Events, traces: Traces) -> Self {
         Self {
             cluster,
             crds,
@@ -265,6 +265,7 @@ impl Performer {
             events,
             asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)),
             skips_logged: SkipLines::default(),
+            traces,
         }
     }
 

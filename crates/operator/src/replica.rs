@@ -31,6 +31,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::perform::Performer;
 use crate::process::supervised::SupervisedTasks;
+use crate::traces::Traces;
 
 /// How many deliveries may wait for the engine. Beyond that, the watches wait, and with them the API server's streams.
 const DELIVERIES: usize = 1024;
@@ -73,6 +74,8 @@ pub struct Setup {
     pub staleness: Staleness,
     /// The observer of each decision, if there is one.
     pub observer: Option<DecisionObserver>,
+    /// Where the traces of executions go.
+    pub traces: Traces,
 }
 
 /// How a replica takes part in the election.
@@ -138,7 +141,8 @@ impl Replica {
                 fitness,
             )
         });
-        let (fitness, performer) = (crds.fitness(), Performer::new(cluster, crds, metrics.clone(), events.clone()));
+        let fitness = crds.fitness();
+        let performer = Performer::new(cluster, crds, metrics.clone(), events.clone(), setup.traces);
         let Setup { watch_namespace, max_staleness, guard, observer, .. } = setup;
         let settings = Settings { watch_namespace, max_staleness, clock, config, fitness, guard, observer };
         let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, staleness);

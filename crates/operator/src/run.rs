@@ -27,6 +27,7 @@ use crate::process::telemetry;
 use crate::replica::{Candidacy, Replica, Setup};
 use crate::server;
 use crate::server::{Access, Certificates};
+use crate::traces::Traces;
 
 /// The version of this build.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -100,6 +101,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         timing,
         chance,
     });
+    let traces = Traces::of_process();
     let setup = Setup {
         cluster,
         instance,
@@ -115,6 +117,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         health: health.clone(),
         staleness,
         observer: None,
+        traces: traces.clone(),
     };
     let mut replica = Replica::start(setup, parts);
     replica.follow(|events| follower.follow(versions, events));
@@ -129,6 +132,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     }
     health.stopping();
     let stopped = replica.stop().await;
+    traces.stop().await;
     failed.map_or(Ok(()), Err).and(stopped)?;
     tracing::info!("stopped");
     Ok(())

@@ -43,6 +43,8 @@ pub const VERSION: &str = "v1";
 pub const KIND: &str = "PipelineRun";
 /// The plural of the resource.
 pub const PLURAL: &str = "pipelineruns";
+/// The annotation of a run with the context of its trace, as JSON: Tekton's own spans become part of that trace.
+pub const SPAN_CONTEXT: &str = "tekton.dev/pipelinerunSpanContext";
 /// The `spec.status` of a new run. Tekton starts nothing until this field is cleared.
 pub const PENDING: &str = "PipelineRunPending";
 /// The `spec.status` that requests Tekton to cancel a run at once.

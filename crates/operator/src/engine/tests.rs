@@ -14,6 +14,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::crds::Crds;
 use crate::events;
 use crate::perform::PerformError;
+use crate::traces::Traces;
 
 /// Returns an engine that leads with this policy, and the sender for its deliveries.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
@@ -49,7 +50,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     };
     let (sender, deliveries) = mpsc::channel(64);
     let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
-    let performer = Performer::new(cluster, crds, metrics.clone(), events);
+    let performer = Performer::new(cluster, crds, metrics.clone(), events, Traces::default());
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), staleness), sender)
 }
 

@@ -19,6 +19,7 @@ use super::{
     deleted, if_unchanged, split,
 };
 use crate::status::{self, Subject};
+use crate::traces::Ended;
 use crate::verb::Verb;
 
 impl Performer {
@@ -38,12 +39,17 @@ impl Performer {
             None => status,
         };
         let (patch, redaction) = (patch(&execution, &version, &subject, &status), subject.redaction.clone());
+        let ended = match says {
+            Says::Ended { .. } => Some(Ended::Execution),
+            Says::Freed => Some(Ended::Drain),
+            _ => None,
+        };
         let written = if is_news {
             let told = AnnouncedWrite::Said(Box::new(says), Box::new(subject));
             let announcement = Announcement::new(target, &execution, &version, told);
-            self.write_and_tell(&execution, &version, patch, redaction.as_deref(), announcement).await
+            self.write_and_tell((&execution, &version), patch, redaction.as_deref(), ended, announcement).await
         } else {
-            self.write_status(&execution, &version, patch, redaction.as_deref()).await
+            self.write_status((&execution, &version), patch, redaction.as_deref(), ended).await
         };
         learned.extend(written?);
         Ok(learned)
@@ -110,21 +116,21 @@ impl Performer {
         let announcement =
             Announcement::new(target, execution, version, AnnouncedWrite::Skipped(Arc::clone(skip), message));
         let (patch, redaction) = (patch(execution, version, subject, &status), subject.redaction.as_deref());
-        self.write_and_tell(execution, version, patch, redaction, announcement).await
+        self.write_and_tell((execution, version), patch, redaction, None, announcement).await
     }
 
     /// Writes a status and announces the write. If the outcome of the write is unknown, the error carries the pending
     /// announcement.
     async fn write_and_tell(
         &self,
-        execution: &ExecutionId,
-        version: &Version,
+        (execution, version): (&ExecutionId, &Version),
         patch: Value,
         redaction: Option<&Redaction>,
+        ended: Option<Ended>,
         announcement: Announcement,
     ) -> Result<Vec<Learned>> {
         let is_announced = announcement.is_announced();
-        match self.write_status(execution, version, patch, redaction).await {
+        match self.write_status((execution, version), patch, redaction, ended).await {
             Ok(mut learned) => {
                 self.tell(&announcement);
                 if is_announced {
@@ -141,10 +147,10 @@ impl Performer {
     /// changed.
     async fn write_status(
         &self,
-        execution: &ExecutionId,
-        version: &Version,
+        (execution, version): (&ExecutionId, &Version),
         patch: Value,
         redaction: Option<&Redaction>,
+        ended: Option<Ended>,
     ) -> Result<Vec<Learned>> {
         let (sent, patch) = (patch["status"].clone(), Patch::Merge(patch));
         let params =
@@ -153,6 +159,9 @@ impl Performer {
         let request = executions.patch_status(&execution.name, &params, &patch);
         match self.cluster.call(Verb::Patch, EXECUTION_STATUS, request).await {
             Ok(written) => {
+                if let Some(ended) = ended {
+                    self.traces.send(ended, &written.object);
+                }
                 let what = format!("WorkflowExecution {execution}");
                 self.take_stored(Kind::Execution, &what, version, &sent, &written.object).await
             }

@@ -23,6 +23,7 @@ use crate::cluster::staleness::Staleness;
 use crate::events;
 use crate::health::Health;
 use crate::metrics::Metrics;
+use crate::traces::Traces;
 
 /// The namespace of all runs.
 pub(super) const RUNS: &str = "runs";
@@ -83,7 +84,7 @@ pub(super) fn performer(answer: impl Fn(&str) -> Answer + Send + Sync + 'static)
     let cluster = Cluster::over(served, RUNS, leadership, metrics.clone(), staleness);
     let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", RUNS);
     let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
-    (Performer::new(cluster, crds, metrics, events), asked)
+    (Performer::new(cluster, crds, metrics, events, Traces::default()), asked)
 }
 
 #[derive(Clone)]

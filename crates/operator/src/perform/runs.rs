@@ -46,10 +46,13 @@ impl Performer {
         }
         let name = request.target.chain().run(*number);
         let redaction = Redaction::new(Arc::clone(&request.parameters), Some(request.target.clone()));
-        let rendered = match at_most {
+        let mut rendered = match at_most {
             Some(most) => render_run(&request.with_timeout_at_most(*most, &common.defaults), *number, &common.defaults),
             None => render_run(request, *number, &common.defaults),
         };
+        if let Some(context) = self.traces.context_of(&execution.uid, creation.attempt.unwrap_or(1)) {
+            rendered["metadata"]["annotations"][wfe_tekton::SPAN_CONTEXT] = context.into();
+        }
         let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
             let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
             call(format!("render PipelineRun {name}"), source)

@@ -142,6 +142,7 @@ impl Supervisor {
             metrics,
             health,
             staleness,
+            traces: wfe_operator::traces::Traces::default(),
             observer: Some(oracle::observer(self.replica, self.clock.clone(), self.record.clone())),
         };
         Ok(Replica::start(setup, SupervisedTasks::default()))
