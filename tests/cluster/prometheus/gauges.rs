@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, World};
 
 use super::scrape;
+use crate::faults::{await_free, short};
 use crate::lock::pause;
 
 async fn await_gauge(operator: &Operator, name: &str, labels: &[(&str, &str)], value: f64) -> Result<()> {
@@ -43,6 +44,33 @@ async fn a_pause_and_a_slow_drain_fire_until_they_end() -> Result<()> {
     world.let_pods_go("").await?;
     await_gauge(&operator, "draining_targets", &[], 0.0).await?;
     prometheus.await_firing("that it ends with the drain", BTreeMap::is_empty).await?;
+    operator.terminate().await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_workflow_that_succeeds_five_times_on_a_target_is_named_and_fires() -> Result<()> {
+    let world = World::new("recurring").await?;
+    let operator = world.operator().arg("--cooldown-period", "0").start().await?;
+    let prometheus = scrape(&world, &operator).await?;
+    let bundle = short(&world).await?;
+    let target = format!("node/{}", world.namespace());
+    let labels = [("target_resource", &*target), ("workflow", "cleanup")];
+    for number in 1..=5 {
+        let has_series = operator.metrics().await?.has("workflowexecution_recurring_successes", &labels);
+        assert!(!has_series, "{number}");
+        let name = format!("cleanup-{number}");
+        world.wfe(&name).target(&target).workflow("cleanup").image(&bundle).create().await?;
+        await_free(&world, &name).await?;
+    }
+    await_gauge(&operator, "recurring_successes", &labels, 5.0).await?;
+    let fires = |firing: &BTreeMap<String, Value>| firing.keys().eq(["WorkflowExecutionRecurringSuccesses"]);
+    let firing = prometheus.await_firing("the alert of recurring successes", fires).await?;
+    let said = firing["WorkflowExecutionRecurringSuccesses"]["annotations"]["summary"].clone();
+    assert_eq!(said, format!("cleanup succeeded 5 times on {target} within 24h"));
+    // A deleted execution does not count.
+    world.delete_wfe("cleanup-1").await?;
+    prometheus.await_firing("that it ends with the count", BTreeMap::is_empty).await?;
     operator.terminate().await?;
     world.close().await
 }

@@ -15,12 +15,13 @@ use crate::history::unusable;
 use crate::schedules::create;
 
 /// The commands of `kubectl` and of the plugin that read.
-const READS: [&str; 10] = [
+const READS: [&str; 11] = [
     "get",
     "describe",
     "logs",
     "wfe circuits",
     "wfe explain",
+    "wfe history",
     "wfe list",
     "wfe logs",
     "wfe schedule explain",
