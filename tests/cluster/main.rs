@@ -47,6 +47,7 @@ mod storm;
 mod strange;
 mod tekton_words;
 mod told;
+mod traces;
 mod tries;
 mod ttl;
 mod tutorial;
