@@ -1,4 +1,4 @@
-//! Service accounts of a test: programs with the rights that a file of the repository gives them, and people with the
+//! Service accounts of a test: programs with the permissions that a file of the repository grants, and people with the
 //! roles of `config/rbac/people`.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::world::World;
 use crate::{manifests, operator, rbac};
 
 impl World {
-    /// Applies a file with one service account, its roles and their bindings in this world's namespace. Waits until the
-    /// account may do everything that the roles allow, and returns a kubeconfig with its token.
+    /// Applies a file with one service account, its roles and their bindings in the namespace of this world. Waits
+    /// until the roles are in force, and returns a kubeconfig with a token of the account.
     pub async fn grant(&self, file: &Path) -> Result<PathBuf> {
         let mut account = String::new();
         let mut rights = Vec::new();
@@ -34,10 +34,12 @@ impl World {
         self.log_in(&account).await
     }
 
-    /// Creates a person with exactly the named roles of `config/rbac/people`, less one right if `but` is set. Returns a
-    /// kubeconfig with a token once the rights are in force. The person's user name is [`World::user`].
+    /// Creates a person with exactly the named roles of `config/rbac/people`, without the right `but` if one is given.
+    /// Waits until the rights are in force, and returns a kubeconfig with a token. The person's user name is
+    /// [`World::user`].
     ///
-    /// Cluster roles are bound for the whole cluster. A clearance requires the right in the target's namespace, too.
+    /// Cluster roles are bound for the whole cluster, because a clearance also requires the right in the target's
+    /// namespace.
     pub async fn person(&self, name: &str, roles: &[&str], but: Option<&Right>) -> Result<PathBuf> {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
@@ -51,7 +53,7 @@ impl World {
         self.log_in(name).await
     }
 
-    /// Returns the user name of an account of this world, as the API server knows it.
+    /// Returns the user name of an account of this world, as the API server writes it.
     #[must_use]
     pub fn user(&self, account: &str) -> String {
         format!("system:serviceaccount:{}:{account}", self.namespace())
@@ -89,7 +91,7 @@ impl World {
         rbac::await_review(&self.client(), &self.user(account), of, right, true).await
     }
 
-    /// Returns another kubeconfig of a person, with this URL of the API server, such as a proxy's.
+    /// Returns another kubeconfig of a person, with this URL of the API server (such as a proxy's).
     pub async fn person_at(&self, name: &str, url: &str) -> Result<PathBuf> {
         self.log_in_at(name, Some(url)).await
     }

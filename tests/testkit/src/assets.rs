@@ -1,4 +1,4 @@
-//! Finds the binaries and manifests that `tests/controlplane/build` has built. Knows no Go, and builds nothing itself.
+//! Finds the binaries and manifests that `tests/controlplane/build` has built. Builds nothing itself, and needs no Go.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) if it is
-    /// set, else the result of `tests/controlplane/build`.
+    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) if the
+    /// variable is set, otherwise the result of `tests/controlplane/build`.
     pub fn find(tekton: Tekton) -> Result<Self> {
         let (variable, args): (_, &[&str]) = match tekton {
             Tekton::None | Tekton::Current => ("WFE_CONTROLPLANE_ASSETS", &[]),
@@ -27,7 +27,7 @@ impl Assets {
         Ok(Self { dir: built("the control plane", CONTROL_PLANE, args)? })
     }
 
-    /// Returns the directory itself.
+    /// Returns the directory of the assets.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -53,7 +53,7 @@ impl Assets {
     }
 }
 
-/// Finds Helm: `WFE_HELM` if it is set, else the result of `tests/controlplane/build --helm`.
+/// Finds Helm: `WFE_HELM` if the variable is set, otherwise the result of `tests/controlplane/build --helm`.
 pub fn helm() -> Result<PathBuf> {
     match std::env::var_os("WFE_HELM") {
         Some(program) => Ok(program.into()),
@@ -61,7 +61,7 @@ pub fn helm() -> Result<PathBuf> {
     }
 }
 
-/// Finds the directory of an earlier operator, which `tests/upgrade/build` has built: its `wfe-operator`, `crds` and
+/// Finds the directory of an earlier operator that `tests/upgrade/build` has built: `wfe-operator`, `crds` and
 /// `config`.
 pub fn previous() -> Result<PathBuf> {
     built("the operator to upgrade from", "tests/upgrade/build", &[])
@@ -74,7 +74,7 @@ pub fn clients() -> Result<PathBuf> {
 
 const CONTROL_PLANE: &str = "tests/controlplane/build";
 
-/// Returns the directory that a script has built for these arguments.
+/// Runs a build script with these arguments, and returns the directory that the script prints.
 fn built(what: &str, script: &str, args: &[&str]) -> Result<PathBuf> {
     let build = repository().join(script);
     let output = Command::new(&build)

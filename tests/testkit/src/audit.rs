@@ -1,4 +1,4 @@
-//! The API server's audit log: which user requested what. It is a witness independent of the operator.
+//! The API server's audit log: which user sent which request. The log does not depend on the operator.
 
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::Path;
@@ -18,9 +18,9 @@ pub struct AuditEntry {
     pub verb: String,
     /// The user who sent the request.
     pub user: String,
-    /// The client program's description of itself.
+    /// The user agent of the client program.
     pub user_agent: String,
-    /// API group; empty for the core one.
+    /// API group; empty for the core group.
     pub group: String,
     /// Plural, such as `pipelineruns`.
     pub resource: String,
@@ -28,15 +28,16 @@ pub struct AuditEntry {
     pub subresource: String,
     /// Namespace; empty for requests across namespaces.
     pub namespace: String,
-    /// Name; empty for lists, and for creates if only the object has the name.
+    /// Name; empty for lists, and for creates that are logged without bodies.
     pub name: String,
     /// HTTP status of the answer.
     pub code: i64,
-    /// Whether the authorizer allowed the request. If it did, a refusal has another reason than a missing right.
+    /// Whether the authorizer allowed the request. If so, an error status has another reason than a missing right.
     pub allowed: bool,
     /// Path and query of the request.
     pub uri: String,
-    /// The resourceVersion of the object in the answer. It orders writes; this log does not.
+    /// The resourceVersion of the object in the answer. It gives the order of writes, which the order of log entries
+    /// does not.
     pub resource_version: Option<u64>,
     /// The body of the request, for writes of our kinds.
     pub request: Value,
@@ -44,7 +45,7 @@ pub struct AuditEntry {
     pub response: Value,
     /// When the request arrived (RFC 3339, microseconds).
     pub received_at: String,
-    /// When it was finished.
+    /// When the request was finished.
     pub finished_at: String,
 }
 
@@ -84,8 +85,8 @@ impl AuditEntry {
     }
 }
 
-/// Parses the lines of a log that contain a text, from a byte on. The last line may be incomplete. Any other of these
-/// lines that is not JSON is an error.
+/// Parses those lines of a log that contain a text, from a byte offset on. The last line may be incomplete. A matching
+/// line that is not JSON is an error.
 pub(crate) async fn read(path: &Path, from: u64, with: &str) -> Result<Vec<AuditEntry>> {
     let log = match read_from(path, from).await {
         Ok(log) => log,
@@ -108,8 +109,8 @@ async fn read_from(path: &Path, from: u64) -> io::Result<Vec<u8>> {
     Ok(log)
 }
 
-/// Returns the whole lines that contain a text. It searches for the text instead of examining each line. A log that
-/// many tests share has a hundred megabytes, and few of its lines concern one test.
+/// Returns the complete lines that contain a text. The function searches for the text instead of examining each line: a
+/// log that many tests share has a hundred megabytes, and few lines concern one test.
 fn lines<'a>(log: &'a [u8], with: &str) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = memrchr(b'\n', log).map_or(&[][..], |end| &log[..=end]);
     let finder = Finder::new(with).into_owned();

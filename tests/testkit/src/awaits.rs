@@ -1,5 +1,5 @@
-//! Waits for a condition of watched objects, or for an answer. Every wait has a deadline, and an error that shows the
-//! last state.
+//! Waits for a condition of watched objects, or for an answer. Every wait has a deadline, and its error shows the last
+//! state.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,13 +17,14 @@ pub const DEADLINE: Duration = Duration::from_mins(1);
 /// Objects by name.
 pub type Objects = BTreeMap<String, Value>;
 
-/// How much of the last state an error shows.
+/// The most characters of the last state that an error shows.
 const SHOWN: usize = 6_000;
 
-/// The pause between two requests where nothing can be watched.
+/// The pause between two requests if nothing can be watched.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Repeats a request until `is` accepts the answer, and returns the answer. `what` completes "awaited that ...".
+/// Repeats a request until `is` accepts the answer, and returns the answer. `what` completes the error "awaited that
+/// ...".
 pub async fn ask_until<T: Debug>(
     within: Duration,
     what: &str,
@@ -44,7 +45,7 @@ pub async fn ask_until<T: Debug>(
     }
 }
 
-/// Watches until `found` returns a result for all objects that match, and returns the result.
+/// Watches all objects that match until `found` returns a result for them, and returns the result.
 pub(crate) async fn watch_until<T>(
     api: Api<DynamicObject>,
     config: watcher::Config,
@@ -71,7 +72,7 @@ pub(crate) async fn watch_until<T>(
                 Ok(watcher::Event::Delete(object)) => {
                     objects.remove(object.metadata.name.as_deref().unwrap_or_default());
                 }
-                // The watcher retries by itself, and the deadline limits it.
+                // The watcher retries on its own, and the deadline limits the retries.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
             if synced && let Some(result) = found(&objects) {
@@ -86,7 +87,7 @@ pub(crate) async fn watch_until<T>(
     }
 }
 
-/// Returns an object as JSON, without the fields that only machines read.
+/// Returns an object as JSON, without the fields that only programs read.
 pub(crate) fn plain(object: &DynamicObject) -> Result<Value> {
     let mut value = serde_json::to_value(object).context("an object cannot be written as JSON")?;
     if let Some(metadata) = value["metadata"].as_object_mut() {

@@ -1,4 +1,4 @@
-//! Tekton bundles: an OCI image with one uncompressed tar layer per object, pushed over plain HTTP.
+//! Tekton bundles: OCI images with one uncompressed tar layer per object, pushed over plain HTTP.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -14,14 +14,13 @@ const TAR_BLOCK: usize = 512;
 /// A bundle in the registry.
 #[derive(Debug, Clone)]
 pub struct Bundle {
-    /// Its reference, `registry/repository:tag`.
+    /// The reference of the bundle, `registry/repository:tag`.
     pub image: String,
-    /// The digest of its manifest, `sha256:...`.
+    /// The digest of the manifest, `sha256:...`.
     pub digest: String,
 }
 
-/// Pushes a bundle with these objects to the registry at `registry` (host:port), as `repository`, which may end with
-/// `:tag`.
+/// Pushes a bundle with these objects to a registry (host:port). `repository` may end with `:tag`.
 pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result<Bundle> {
     let (repository, tag) = repository.split_once(':').unwrap_or((repository, "latest"));
     let mut layers = Vec::new();
@@ -39,7 +38,7 @@ pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result
             "digest": digest,
             "size": layer.len(),
             "annotations": {
-                // Without the group, as `tkn bundle push` writes it.
+                // The version without its group, as `tkn bundle push` writes it.
                 "dev.tekton.image.apiVersion": field("/apiVersion")?.rsplit('/').next(),
                 "dev.tekton.image.kind": kind,
                 "dev.tekton.image.name": name,
@@ -72,7 +71,7 @@ async fn push_blob(registry: &str, repository: &str, blob: &[u8]) -> Result<Stri
     let start = http::request("POST", registry, &format!("/v2/{repository}/blobs/uploads/"), &[], Vec::new()).await?;
     ensure!(start.status == 202, "the registry refused an upload: {}", start.text());
     let location = start.headers.get("location").context("the registry named no place for an upload")?.to_str()?;
-    // The location may be a whole URL.
+    // The location may be an absolute URL.
     let path = location.find("/v2/").map_or(location, |start| &location[start..]);
     let separator = if path.contains('?') { '&' } else { '?' };
     let path = format!("{path}{separator}digest={digest}");
@@ -100,7 +99,7 @@ fn tar(name: &str, content: &[u8]) -> Result<Vec<u8>> {
     put(136, b"00000000000\0");
     put(156, b"0");
     put(257, b"ustar\x0000");
-    // The checksum counts its own field as blanks.
+    // The checksum counts the bytes of its own field as blanks.
     put(148, b"        ");
     let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());

@@ -1,11 +1,11 @@
-//! The programs of a control plane with their arguments. Knows no order, and starts nothing.
+//! The programs of a control plane with their arguments. This module does not start them, and defines no order.
 
 use std::path::{Path, PathBuf};
 
 use crate::place::Place;
 use crate::stack::Audit;
 
-/// How to see that a component serves.
+/// How the supervisor recognizes that a component serves.
 #[derive(Debug, Clone)]
 pub(crate) enum Probe {
     /// GET of a path over plain HTTP answers 200.
@@ -14,7 +14,7 @@ pub(crate) enum Probe {
     Api(PathBuf),
     /// A TCP port is open.
     Tcp(u16),
-    /// Its log since the last start has a line with all of these words.
+    /// The component's log since its last start has a line with all of these words.
     Log(&'static [&'static str]),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Component {
 
 impl Component {
     fn new(place: &Place, name: &'static str, probe: Probe) -> Self {
-        // Many of these programs share few cores. More memory saves time for garbage collection.
+        // Many of these programs share few cores. Garbage collection takes less time if it may use more memory.
         let env = vec![("GOGC", "400".to_owned())];
         Self { name, program: place.assets.program(name), args: Vec::new(), env, probe }
     }
@@ -74,7 +74,7 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         Audit::Counts => "audit-policy-counts.yaml",
     };
     Component::new(place, "kube-apiserver", Probe::Api(place.kubeconfig("admin")))
-        // With a hundred thousand objects, five times the live memory is more than most machines have.
+        // With a hundred thousand objects, `GOGC=400` would need more memory than most machines have.
         .env("GOMEMLIMIT", "8GiB")
         .arg(format!("--etcd-servers=http://127.0.0.1:{etcd}"))
         .arg("--bind-address=127.0.0.1")
@@ -92,9 +92,9 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         .arg("--allow-privileged")
         .path("--audit-policy-file", &Place::source(policy))
         .path("--audit-log-path", &place.audit_log())
-        // In megabytes. The default rotates at 100, and the log must stay complete.
+        // In megabytes. At the default of 100 the log would be rotated, but the log must stay complete.
         .arg("--audit-log-maxsize=4000")
-        // The default is one. A world of thousands of objects would then take minutes to delete.
+        // With the default of one worker, deleting a world of thousands of objects would take minutes.
         .arg("--delete-collection-workers=8")
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn controller_manager(place: &Place) -> Component {
     let pki = place.pki();
     Component::new(place, "kube-controller-manager", Probe::Log(&["Starting namespace controller"]))
         .path("--kubeconfig", &place.kubeconfig("kube-controller-manager"))
-        // node-lifecycle stays, because it removes the not-ready taint from the node.
+        // node-lifecycle stays enabled, because this controller removes the not-ready taint from the node.
         .arg("--controllers=*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller")
         .arg("--use-service-account-credentials")
         .path("--service-account-private-key-file", &pki.token_key())
@@ -126,7 +126,7 @@ pub(crate) fn kwok(place: &Place, port: u16) -> Component {
     Component::new(place, "kwok", Probe::Http(port, "/healthz"))
         .path("--kubeconfig", &place.kubeconfig("kwok"))
         .arg("--manage-all-nodes=true")
-        // Without a lease the node becomes NotReady after some 50 s, and its pods with it.
+        // Without a lease the node becomes NotReady after about 50 s, and its pods become not ready with it.
         .arg("--node-lease-duration-seconds=40")
         .arg(format!("--server-address=127.0.0.1:{port}"))
         .path("--config", &place.assets.manifest("kwok/node-initialize.yaml"))
@@ -143,7 +143,7 @@ pub(crate) fn registry(place: &Place, port: u16) -> Component {
     component
 }
 
-/// Returns what Tekton's three programs have in common.
+/// Returns the arguments that Tekton's three programs have in common.
 fn tekton(place: &Place, name: &'static str, election: &str, namespace: &str, ports: [u16; 3]) -> Component {
     let [probes, metrics, profiling] = ports;
     Component::new(place, name, Probe::Tcp(probes))
@@ -175,7 +175,7 @@ pub(crate) fn tekton_controller(place: &Place, ports: [u16; 3]) -> Component {
     component
         .arg("-shell-image-win=tekton.invalid/shell-win")
         .arg("-disable-ha")
-        // Without these three, 30 runs took 29 s; with them 10 s.
+        // Without these three arguments 30 runs took 29 s, with them 10 s.
         .arg("-kube-api-qps=200")
         .arg("-kube-api-burst=400")
         .arg("-threads-per-controller=8")
@@ -184,7 +184,7 @@ pub(crate) fn tekton_controller(place: &Place, ports: [u16; 3]) -> Component {
 pub(crate) fn tekton_resolvers(place: &Place, ports: [u16; 3]) -> Component {
     let mut component =
         tekton(place, "tekton-resolvers", "config-leader-election-resolvers", "tekton-pipelines-resolvers", ports);
-    // It serves no probe port, whatever its Deployment says.
+    // This program serves no probe port, although its Deployment names one.
     component.probe = Probe::Log(&["bundleresolver", "has started leading"]);
     component
         .arg("-kube-api-qps=200")

@@ -1,4 +1,4 @@
-//! A running control plane, as a test sees it.
+//! A running control plane, as the API for tests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::stack::{Info, Options, Tekton};
 use crate::supervisor::{self, Answer, Verb};
 use crate::{manifests, process};
 
-/// A control plane in a process of its own, or a given cluster. A control plane ends when this and its clones are
-/// dropped, or when this process ends. A given cluster stays.
+/// A control plane in a process of its own, or a given cluster. A control plane ends when the last clone of this value
+/// is dropped, or when this process ends. A given cluster keeps running.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     info: Arc<Info>,
@@ -30,13 +30,13 @@ pub struct ControlPlane {
 #[derive(Debug)]
 enum Keeper {
     Supervisor(Mutex<Supervisor>),
-    /// The cluster was given, so no process of ours owns it. The directory is removed with this.
+    /// A given cluster, whose processes are not ours. The directory is removed with this value.
     Given {
         _dir: GivenDir,
     },
 }
 
-/// The supervising process, and both ends of the conversation with it.
+/// The supervising process, and its standard input and output.
 #[derive(Debug)]
 struct Supervisor {
     child: Child,
@@ -44,11 +44,12 @@ struct Supervisor {
     output: BufReader<ChildStdout>,
 }
 
-/// A failed start is remembered too: the next hundred tests would fail just as slowly.
+/// The shared control plane, or the error of its start. Without the remembered error, the next hundred tests would each
+/// wait for a failing start.
 static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 impl ControlPlane {
-    /// Returns the control plane of this process, which the first caller starts. It ends with the process.
+    /// Returns the control plane of this process. The first caller starts it, and it ends with the process.
     pub async fn shared() -> Result<&'static Self> {
         let start = || async { Self::start(Options::default()).await.map_err(|error| format!("{error:#}")) };
         match SHARED.get_or_init(start).await {
@@ -57,12 +58,12 @@ impl ControlPlane {
         }
     }
 
-    /// Starts a control plane for one test alone.
+    /// Starts a control plane for a single test.
     pub async fn start(options: Options) -> Result<Self> {
         tokio::task::spawn_blocking(move || Self::start_blocking(options)).await.context("the start panicked")?
     }
 
-    /// Uses the cluster of a kubeconfig as it is. The kubeconfig must have the certificate authority as data.
+    /// Uses the existing cluster of a kubeconfig. The kubeconfig must contain the certificate authority as data.
     pub fn given(kubeconfig: &Path) -> Result<Self> {
         let dir = GivenDir::create(kubeconfig)?;
         let cluster = given::cluster(kubeconfig)?;
@@ -78,7 +79,7 @@ impl ControlPlane {
         Ok(Self { info: Arc::new(info), keeper: Arc::new(Keeper::Given { _dir: dir }) })
     }
 
-    /// Returns whether the cluster was given. None of its components can then be stopped.
+    /// Returns whether the cluster was given. The components of a given cluster cannot be stopped.
     #[must_use]
     pub fn is_given(&self) -> bool {
         matches!(*self.keeper, Keeper::Given { .. })
@@ -106,7 +107,7 @@ impl ControlPlane {
         &self.info.kubeconfig
     }
 
-    /// Returns the kubeconfig of a component, which it reads when it starts.
+    /// Returns the kubeconfig that a component reads when it starts.
     #[must_use]
     pub fn component_kubeconfig(&self, name: &str) -> PathBuf {
         self.info.dir.join(format!("kubeconfig-{name}"))
@@ -130,18 +131,18 @@ impl ControlPlane {
         supervisor::logs(&self.info.dir)
     }
 
-    /// Reads every request for our kinds from the audit log, in the order of its lines. The order of writes is another
-    /// one, that of their `resource_version`.
+    /// Reads every request for our kinds from the audit log, in the order of the log's lines. Only `resource_version`
+    /// gives the order of writes.
     pub async fn audit(&self) -> Result<Vec<AuditEntry>> {
         self.audit_since(0, "").await
     }
 
-    /// Reads the entries of the audit log that contain a text, from a byte on.
+    /// Reads the entries of the audit log that contain a text, from a byte offset on.
     pub(crate) async fn audit_since(&self, from: u64, text: &str) -> Result<Vec<AuditEntry>> {
         audit::read(&self.audit_log(), from, text).await
     }
 
-    /// Returns the current length of the audit log in bytes; 0 if there is none.
+    /// Returns the current length of the audit log in bytes; 0 if the log does not exist.
     pub(crate) fn audit_length(&self) -> u64 {
         std::fs::metadata(self.audit_log()).map_or(0, |log| log.len())
     }
@@ -156,7 +157,7 @@ impl ControlPlane {
         self.info.registry.clone().unwrap_or_default()
     }
 
-    /// Returns the URL of its etcd; `None` for a given cluster.
+    /// Returns the URL of the control plane's etcd; `None` for a given cluster.
     #[must_use]
     pub fn etcd(&self) -> Option<&str> {
         self.info.etcd.as_deref()
@@ -168,7 +169,7 @@ impl ControlPlane {
         self.info.tekton.clone().unwrap_or_default()
     }
 
-    /// Returns the certificate of the authority that signed the API server's.
+    /// Returns the path of the authority's certificate, which signed the API server's certificate.
     #[must_use]
     pub(crate) fn authority(&self) -> PathBuf {
         crate::pki::Pki::at(&self.info.dir.join("pki")).authority()
@@ -184,7 +185,7 @@ impl ControlPlane {
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.info.kubectl);
         command.arg("--kubeconfig").arg(&self.info.kubeconfig).args(args).stdin(Stdio::null());
-        // Control planes that had the same port would share kubectl's discovery cache.
+        // Without this, control planes that had the same port would share the discovery cache of kubectl.
         command.arg("--cache-dir").arg(self.info.dir.join("kubectl-cache"));
         command
     }
@@ -210,8 +211,8 @@ impl ControlPlane {
         }
     }
 
-    /// Returns one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only for a
-    /// control plane that no other test uses.
+    /// Returns one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. The control
+    /// plane must be private to the test.
     #[must_use]
     pub fn component(&self, name: &str) -> ComponentHandle {
         ComponentHandle { name: name.to_owned(), keeper: Arc::clone(&self.keeper) }
@@ -226,33 +227,33 @@ pub struct ComponentHandle {
 }
 
 impl ComponentHandle {
-    /// Ends it with SIGTERM and waits until it has ended.
+    /// Stops the component with SIGTERM, and waits until its process has ended.
     pub async fn stop(&self) -> Result<()> {
         self.ask(Verb::Stop).await
     }
 
-    /// Kills it.
+    /// Kills the component.
     pub async fn kill(&self) -> Result<()> {
         self.ask(Verb::Kill).await
     }
 
-    /// Starts it again, with the same ports and data, and waits until it serves.
+    /// Starts the component again, with the same ports and data, and waits until it serves.
     pub async fn start(&self) -> Result<()> {
         self.ask(Verb::Start).await
     }
 
-    /// Stops and starts it.
+    /// Stops and starts the component.
     pub async fn restart(&self) -> Result<()> {
         self.stop().await?;
         self.start().await
     }
 
-    /// Suspends it (SIGSTOP): its connections stay open, but it does not answer.
+    /// Suspends the component (SIGSTOP): its connections stay open, but it does not answer.
     pub async fn pause(&self) -> Result<()> {
         self.ask(Verb::Pause).await
     }
 
-    /// Resumes it (SIGCONT).
+    /// Resumes the component (SIGCONT).
     pub async fn resume(&self) -> Result<()> {
         self.ask(Verb::Resume).await
     }
@@ -320,7 +321,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The process waits for its input to close.
+        // The supervisor ends when its input closes.
         self.input = None;
         drop(self.child.wait());
     }

@@ -1,10 +1,10 @@
-//! The demo: one workflow to Completed, then ten at once on one node. Every claim is checked.
+//! The demo: one workflow that completes, then ten executions at once on one target. Every claim is checked.
 //!
 //! ```text
 //!  stage (a cluster, given or started) ──► operator (its own process and account) ──► story (two acts, then figures)
 //! ```
 //!
-//! It shows what it sees, and trusts nothing: a claim that is not true within its deadline ends the demo.
+//! The demo prints what it observes. A claim that is not true within its deadline ends the demo.
 
 mod figures;
 mod follow;
@@ -26,7 +26,8 @@ use stage::Stage;
 
 use crate::random;
 
-/// Runs the demo. `KEEP=1` keeps the cluster and the operator until Ctrl-C; `KUBECONFIG` names a cluster to use.
+/// Runs the demo. `KEEP=1` keeps the cluster and the operator until Ctrl-C. `KUBECONFIG` names an existing cluster to
+/// use.
 pub async fn run() -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -52,7 +53,7 @@ pub async fn run() -> Result<()> {
     Ok(())
 }
 
-/// Prints on standard error why the demo failed, in one paragraph. After a closed pipe it prints nothing.
+/// Prints on standard error why the demo failed, in one paragraph. Prints nothing if the reason is a closed pipe.
 #[must_use]
 pub fn fail(error: &anyhow::Error) -> ExitCode {
     if !is_closed_pipe(error) {
@@ -92,7 +93,7 @@ async fn tell(screen: &Screen, scratch: &Scratch) -> Result<Cast> {
     Ok(Cast { operator, stage })
 }
 
-/// A directory of the demo for the operator's kubeconfig and log. It is deleted with the demo unless it is kept.
+/// The demo's directory for the operator's kubeconfig and log. It is deleted with this value unless the demo is kept.
 struct Scratch {
     dir: PathBuf,
     keep: std::cell::Cell<bool>,
@@ -102,7 +103,7 @@ impl Scratch {
     fn create() -> Result<Self> {
         use std::os::unix::fs::DirBuilderExt as _;
         let dir = std::env::temp_dir().join(format!("wfe-demo-{}", random::letters(10)));
-        // The kubeconfig holds a token.
+        // Only the owner may read the directory: the kubeconfig contains a token.
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&dir)

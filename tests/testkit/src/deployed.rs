@@ -1,5 +1,5 @@
 //! The operator as a rendered Deployment describes it: its service account, arguments and environment, and the root and
-//! user of its security context. No container engine is needed, because kernel namespaces are enough.
+//! user of its security context. The tests need no container engine, because kernel namespaces are enough.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,14 +13,14 @@ use crate::control_plane::ControlPlane;
 use crate::operator::{self, Operator};
 use crate::process;
 
-/// The path of a binary without libraries, which can run in a root that holds nothing else.
+/// The variable with the path of a static binary, which can run in a root directory that contains nothing else.
 const STATIC: &str = "WFE_STATIC_OPERATOR";
 
-/// The libraries of a binary that was built for tests. The image's binary is static and needs none.
+/// The directories of the libraries that a binary built for tests needs. The image's binary is static and needs none.
 const LIBRARIES: &str = "/lib:/lib64:/usr/lib";
 
-/// Returns the security contexts of the chart. The confinement below does exactly what they say. The user comes from
-/// the image or the cluster; here it is the image's.
+/// Returns the security contexts of the chart, which the confinement below enforces. Neither names a user: that comes
+/// from the image or the cluster, and here from the image.
 fn restricted() -> (Value, Value) {
     let pod = json!({
         "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
@@ -35,11 +35,11 @@ impl Operator {
     /// Starts one replica, and waits until it is ready.
     ///
     /// Two things differ from the Deployment. Metrics and probes have other ports, because other tests run at the same
-    /// time. Seccomp is missing, because it is the container runtime's. As from a kubelet, the environment also has the
-    /// address of the API server. The files are the token of the service account and the authority's certificate.
+    /// time. There is no seccomp profile, because container runtimes provide it. As from a kubelet, the process gets
+    /// the address of the API server, a token of the service account and the authority's certificate.
     ///
     /// # Errors
-    /// The Deployment may also ask for something that is not done here.
+    /// Returns an error if the Deployment contains a field that this function does not support.
     pub async fn deployed(control_plane: &ControlPlane, deployment: &Value) -> Result<Self> {
         let pod = &deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
@@ -77,7 +77,7 @@ impl Operator {
         let (host, port) = address.context("an API server without host and port")?;
         command
             .env_clear()
-            // The programs before the operator need it.
+            // The programs that run before the operator need `PATH`.
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("KUBERNETES_SERVICE_HOST", host)
             .env("KUBERNETES_SERVICE_PORT", port)
@@ -135,12 +135,12 @@ fn check_confinement(pid: u32, root: &Path) -> Result<()> {
     }
     let user = of_process("uid_map")?;
     ensure!(user.split_whitespace().next() == Some("65532"), "not user 65532: {user}");
-    // The mount that is its root, as the process sees it: "id parent device root / options...".
+    // The mount that is the root of the process, as the process sees it: "id parent device root / options...".
     let mounts = of_process("mountinfo")?;
     let own = mounts.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|mount| mount[4] == "/");
     let own = own.with_context(|| format!("no root among its mounts: {mounts}"))?;
     ensure!(own[5].split(',').any(|option| option == "ro"), "its root can be written: {own:?}");
-    // The mount hides the directory below it.
+    // The mount hides the directory below it, so this is what the operator has written to that directory.
     let left = fs::read_dir(root)?.count();
     ensure!(left == 0, "{left} files in {}", root.display());
     ensure!(fs::metadata(root)?.permissions().mode() & 0o700 == 0o700, "{} cannot be removed", root.display());

@@ -1,4 +1,5 @@
-//! The output for a person after a failed test: the objects of its world, events, and the end of the operator's log.
+//! The output for a person after a failed test: the objects of the test's world, events, and the end of the operator's
+//! log.
 
 use std::sync::PoisonError;
 
@@ -9,7 +10,7 @@ use crate::world::World;
 const PER_QUERY: usize = 12_000;
 const LOG_LINES: usize = 60;
 
-/// Prints to standard error, which the test harness shows for failed tests.
+/// Prints the objects and logs to standard error, which the test harness shows for failed tests.
 pub(crate) fn print(world: &World) {
     let execution = world.execution_namespace();
     eprintln!("=== dump of {} (logs of the components: {})", world.namespace(), world.control_plane().logs().display());
@@ -38,7 +39,7 @@ pub(crate) fn print(world: &World) {
 
 fn query(world: &World, args: &[&str]) {
     eprintln!("--- kubectl {}", args.join(" "));
-    // A control plane that was stopped must not delay the dump.
+    // Without the time-out, a control plane that was stopped would delay the dump.
     match world.control_plane().kubectl_command(args).arg("--request-timeout=5s").output() {
         Ok(output) => {
             let text = if output.status.success() { output.stdout } else { output.stderr };

@@ -1,4 +1,4 @@
-//! The files that a given cluster needs on disk.
+//! The files on disk for a cluster that is given.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,13 @@ use kube::config::{Cluster, Kubeconfig};
 use crate::pki::Pki;
 use crate::random;
 
-/// A directory for files beside a given cluster. It is deleted when this is dropped.
+/// A directory for the files of a given cluster. It is deleted when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct GivenDir(PathBuf);
 
 impl GivenDir {
-    /// Creates the directory, with the cluster's certificate authority at the path of a control plane of our own.
+    /// Creates the directory. The cluster's certificate authority has the same path in it as in a control plane of our
+    /// own.
     pub(crate) fn create(kubeconfig: &Path) -> Result<Self> {
         let dir = Self(std::env::temp_dir().join(format!("wfe-given-{}", random::letters(10))));
         fs::create_dir_all(dir.0.join("pki"))?;
@@ -41,7 +42,7 @@ impl Drop for GivenDir {
     }
 }
 
-/// Returns the cluster of the current context of a kubeconfig.
+/// Returns the cluster of a kubeconfig's current context.
 pub(crate) fn cluster(kubeconfig: &Path) -> Result<Cluster> {
     let config =
         Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} cannot be read", kubeconfig.display()))?;

@@ -1,4 +1,4 @@
-//! A minimal HTTP client: one request, one connection, plain HTTP to this machine.
+//! A minimal HTTP client for servers on this machine: one request for each connection, without TLS.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the status and the body, for a message.
+    /// Returns the status and the body as text for an error message.
     pub(crate) fn text(&self) -> String {
         format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
     }

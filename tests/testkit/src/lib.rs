@@ -1,4 +1,4 @@
-//! Starts the real control plane for tests and the demo; builders, waits, dumps. For tests only.
+//! Starts the real control plane for tests and the demo, and has builders, waits and dumps. For tests only.
 //!
 //! ```text
 //! ControlPlane ── a supervisor process ── etcd, kube-apiserver, controller-manager, scheduler,
@@ -11,7 +11,7 @@
 //!           ├─ await_..(..) watches with deadlines
 //!           └─ record()     every change, for judging afterwards
 //! ```
-//! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]). Tests that change
+//! A test process has one shared control plane: [`ControlPlane::shared`], which [`World::new`] uses. Tests that change
 //! cluster-scoped objects or stop a component start their own ([`ControlPlane::start`]).
 
 mod account;

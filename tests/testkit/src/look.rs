@@ -1,4 +1,4 @@
-//! Reads what a world contains, and waits until it contains something else.
+//! Reads the objects of a world, and waits until they satisfy a condition.
 
 use std::time::Duration;
 
@@ -12,32 +12,33 @@ use crate::awaits::{DEADLINE, Objects, plain, watch_until};
 use crate::world::World;
 use crate::{manifests, wfe};
 
-/// Names the resource `pipelineruns`.
+/// Returns the API resource `pipelineruns`.
 #[must_use]
 pub fn pipeline_runs() -> ApiResource {
     manifests::resource("tekton.dev/v1", "PipelineRun")
 }
 
-/// Names the resource `taskruns`.
+/// Returns the API resource `taskruns`.
 #[must_use]
 pub fn task_runs() -> ApiResource {
     manifests::resource("tekton.dev/v1", "TaskRun")
 }
 
-/// Names the resource `customruns`.
+/// Returns the API resource `customruns`.
 #[must_use]
 pub fn custom_runs() -> ApiResource {
     manifests::resource("tekton.dev/v1beta1", "CustomRun")
 }
 
-/// Names the resource `pods`.
+/// Returns the API resource `pods`.
 #[must_use]
 pub fn pods() -> ApiResource {
     manifests::resource("v1", "Pod")
 }
 
 impl World {
-    /// Waits until `is` accepts a WorkflowExecution, and returns it. `what` completes "awaited that it ...".
+    /// Waits until `is` accepts a WorkflowExecution, and returns the execution. `what` completes the error "awaited
+    /// that it ...".
     pub async fn await_wfe(&self, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_wfe_within(DEADLINE, name, what, is).await
     }
@@ -58,17 +59,17 @@ impl World {
         .await
     }
 
-    /// Waits until a WorkflowExecution is in this phase, and returns it.
+    /// Waits until a WorkflowExecution is in a phase, and returns the execution.
     pub async fn await_phase(&self, name: &str, phase: &str) -> Result<Value> {
         self.await_wfe(name, &format!("is {phase}"), |wfe| wfe["status"]["phase"] == phase).await
     }
 
-    /// Waits until a WorkflowExecution is Completed, Failed or Skipped, and returns it.
+    /// Waits until a WorkflowExecution is Completed, Failed or Skipped, and returns the execution.
     pub async fn await_terminal(&self, name: &str) -> Result<Value> {
         self.await_wfe(name, "is terminal", is_terminal).await
     }
 
-    /// Waits until `are` accepts all WorkflowExecutions together, and returns them by name.
+    /// Waits until `are` accepts the set of all WorkflowExecutions, and returns them by name.
     pub async fn await_wfes(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_wfes_within(DEADLINE, what, are).await
     }
@@ -85,31 +86,31 @@ impl World {
             .await
     }
 
-    /// Waits until `is` accepts some PipelineRun, and returns it.
+    /// Waits until `is` accepts one of the PipelineRuns, and returns that run.
     pub async fn await_run(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_some(&pipeline_runs(), what, is).await
     }
 
-    /// Waits until `are` accepts all PipelineRuns together, and returns them by name.
+    /// Waits until `are` accepts the set of all PipelineRuns, and returns them by name.
     pub async fn await_runs(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_all(&pipeline_runs(), what, are).await
     }
 
-    /// Waits until `is` accepts some pod of the execution namespace, and returns it.
+    /// Waits until `is` accepts a pod of the execution namespace, and returns that pod.
     pub async fn await_pod(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         self.await_some(&pods(), what, is).await
     }
 
-    /// Waits until Tekton reports that a step of some task runs.
+    /// Waits until Tekton reports for any task that a step runs.
     ///
-    /// The pod shows that earlier. But Tekton forgets the pod of a task that is cancelled before Tekton has recorded
-    /// the pod's name, and then never deletes the pod.
+    /// A wait for the pod would be over too early: Tekton may not have recorded the pod's name yet. If the task is then
+    /// cancelled, Tekton never deletes the pod.
     pub async fn await_running_step(&self) -> Result<Value> {
         self.await_some(&task_runs(), "says that a step runs", |task| task["status"]["steps"][0]["running"].is_object())
             .await
     }
 
-    /// Waits until `is` accepts some object of the execution namespace, and returns it.
+    /// Waits until `is` accepts an object of this kind in the execution namespace, and returns that object.
     pub async fn await_some(&self, resource: &ApiResource, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let api = self.api(resource, &self.execution_namespace());
         let what = format!("a {} {what}", resource.kind);
@@ -119,7 +120,7 @@ impl World {
         .await
     }
 
-    /// Waits until `are` accepts all objects of a kind in the execution namespace together.
+    /// Waits until `are` accepts the set of all objects of a kind in the execution namespace.
     pub async fn await_all(
         &self,
         resource: &ApiResource,
@@ -129,7 +130,7 @@ impl World {
         self.await_many(resource, &self.execution_namespace(), what, are).await
     }
 
-    /// Waits until `are` accepts all objects of a kind in a namespace together, and returns them by name.
+    /// Waits until `are` accepts the set of all objects of a kind in a namespace, and returns them by name.
     pub async fn await_many(
         &self,
         resource: &ApiResource,
@@ -142,7 +143,7 @@ impl World {
             .await
     }
 
-    /// Waits until `is` accepts one object, and returns it. `what` completes "awaited that it ...".
+    /// Waits until `is` accepts one object, and returns the object. `what` completes the error "awaited that it ...".
     pub async fn await_one(
         &self,
         resource: &ApiResource,
@@ -159,17 +160,17 @@ impl World {
         .await
     }
 
-    /// Waits until `are` accepts all pods of the execution namespace together, and returns them by name.
+    /// Waits until `are` accepts the set of all pods of the execution namespace, and returns them by name.
     pub async fn await_pods(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
         self.await_all(&pods(), what, are).await
     }
 
-    /// Waits until an event about a WorkflowExecution has this reason, and returns it.
+    /// Waits for an event with this reason about a WorkflowExecution, and returns the event.
     pub async fn await_event(&self, about: &str, reason: &str) -> Result<Value> {
         self.await_event_in(self.namespace(), about, reason).await
     }
 
-    /// Waits until an event in a namespace about an object of this name has this reason, and returns it.
+    /// Waits for an event with this reason in a namespace about an object of this name, and returns the event.
     pub async fn await_event_in(&self, namespace: &str, about: &str, reason: &str) -> Result<Value> {
         let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), namespace);
         let what = format!("an event {reason} about {about}");
@@ -180,7 +181,7 @@ impl World {
         .await
     }
 
-    /// Waits until the namespace of the WorkflowExecutions has an event of this name, and returns it.
+    /// Waits for an event of this name in the namespace of the WorkflowExecutions, and returns the event.
     pub async fn await_event_named(&self, name: &str) -> Result<Value> {
         let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -224,13 +225,14 @@ impl World {
         self.list(&pods(), &self.execution_namespace()).await
     }
 
-    /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of the pods with this
-    /// label selector (anything with `=`; empty: all pods). Returns how many there were; none is an error.
+    /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of all pods with this
+    /// label selector (anything with `=`; empty: all pods). Returns the number of pods. No pod is an error.
     pub async fn set_outcome(&self, pods: &str, outcome: &str) -> Result<usize> {
         self.annotate_pods(pods, &json!({"test.kubernaut.ai/outcome": outcome})).await
     }
 
-    /// Releases deleted pods that were held (`Pipeline::terminating_slowly`), chosen as in [`World::set_outcome`].
+    /// Releases deleted pods that are held (`Pipeline::terminating_slowly`). The argument is the same as in
+    /// [`World::set_outcome`].
     pub async fn let_pods_go(&self, pods: &str) -> Result<usize> {
         self.annotate_pods(pods, &json!({"test.kubernaut.ai/terminate": null})).await
     }
@@ -253,7 +255,7 @@ impl World {
         Ok(names.len())
     }
 
-    /// Returns an API for objects of a namespace.
+    /// Returns an API for the objects of a namespace.
     #[must_use]
     pub fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client(), namespace, resource)

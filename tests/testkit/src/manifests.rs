@@ -1,4 +1,4 @@
-//! Reads YAML files, and applies their objects.
+//! Reads YAML files, and applies the objects in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, Config};
 use serde_json::Value;
 
-/// How long the API server may take to serve a new kind.
+/// How long the API server may take until it serves a new kind.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Reads all objects of a YAML file, or of the YAML files of a directory in the order of their names.
+/// Reads all objects of a YAML file, or of all YAML files in a directory, sorted by file name.
 pub fn read(path: &Path) -> Result<Vec<Value>> {
     let mut files: Vec<PathBuf> = if path.is_dir() {
         fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?
@@ -38,14 +38,14 @@ pub fn parse(text: &str) -> Result<Vec<Value>> {
     Ok(documents.into_iter().filter(|value| !value.is_null()).collect())
 }
 
-/// Names the resource of a kind, such as `("kubernaut.ai/v1alpha1", "WorkflowExecution")`.
+/// Returns the API resource of a kind, such as `("kubernaut.ai/v1alpha1", "WorkflowExecution")`.
 #[must_use]
 pub fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Applies an object (server-side, by force), in the namespace of its metadata if it has one.
+/// Applies an object (server-side, by force), in the namespace that its metadata names, if any.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
     let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, name) = (field("/kind"), field("/metadata/name"));
@@ -60,7 +60,7 @@ pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
         .with_context(|| format!("{kind} {name} cannot be applied"))
 }
 
-/// Applies objects one after the other, and waits until new kinds among them are served.
+/// Applies objects one after the other, and waits until the API server serves new kinds among them.
 pub async fn apply_all(client: &Client, objects: &[Value]) -> Result<()> {
     for object in objects {
         apply(client, object).await?;

@@ -31,13 +31,13 @@ impl Metrics {
         Ok(Self { samples })
     }
 
-    /// Returns the sum of the samples with this name and (at least) these labels; 0 without any.
+    /// Returns the sum of the samples with this name and at least these labels; 0 if there are none.
     #[must_use]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.matching(name, labels).map(|sample| sample.value).sum()
     }
 
-    /// Returns whether a sample has this name and (at least) these labels.
+    /// Returns whether a sample has this name and at least these labels.
     #[must_use]
     pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
         self.matching(name, labels).next().is_some()
@@ -77,7 +77,7 @@ fn parse_line(line: &str) -> Option<Sample> {
     Some(Sample { name, labels, value })
 }
 
-/// Reads up to the closing quote. Returns the unescaped text, and what follows the quote.
+/// Reads up to the closing quote. Returns the unescaped text, and the rest after the quote.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -1,7 +1,7 @@
 //! The operator under test: the real binary in its own process, with a token of the shipped service account.
 //!
-//! It dies with the thread that started it (see `process`). Start it from the test itself: a task may run on another
-//! thread, which does not end with the test.
+//! The operator dies with the thread that started it (see `process`). Start it from the test itself: a task may run on
+//! a thread that outlives the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,27 +25,28 @@ use crate::{http, place, process, rbac};
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Long enough for the longest test, and short enough to make a token useless afterwards.
+/// Longer than the longest test, and short enough that a leaked token is useless afterwards.
 const TOKEN_SECONDS: i64 = 6 * 3600;
 
-/// An operator that has not been started.
+/// An operator that is not started yet.
 #[must_use = "nothing runs until `start` or `spawn`"]
 pub struct OperatorBuilder<'w> {
     world: &'w World,
-    /// The path of the binary, if it is not the one of this workspace.
+    /// The path of the binary, if it is not the binary of this workspace.
     program: Option<PathBuf>,
-    /// Flags with their values; a flag without a value is a switch.
+    /// Flags with their values. A flag without a value is a switch.
     args: Vec<(String, Option<String>)>,
     env: Vec<(String, String)>,
     kubeconfig: Option<PathBuf>,
-    /// The URL of the API server, if it is not the control plane's.
+    /// The URL of the API server, if it is not the URL of the control plane.
     url: Option<String>,
 }
 
 impl<'w> OperatorBuilder<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
         let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None, program: None };
-        // Worlds share a control plane without the shipped policies. A variable, because older binaries lack the flag.
+        // Worlds share a control plane without the shipped policies. The setting is a variable, because older binaries
+        // lack the flag.
         let builder = builder.env("WFE_POLICY_CHECK_INTERVAL", "0");
         let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
         builder
@@ -55,22 +56,22 @@ impl<'w> OperatorBuilder<'w> {
             .arg("--health-address", "127.0.0.1:0")
             .arg("--log-format", "json")
             .arg("--log-level", "debug")
-            // Most tests have one operator, or rivals on purpose.
+            // Most tests start a single operator, or several that rival each other on purpose.
             .arg("--leader-elect", "false")
     }
 
-    /// Runs this binary instead of the one of this workspace.
+    /// Runs this binary instead of the binary of this workspace.
     pub fn program(mut self, path: &Path) -> Self {
         self.program = Some(path.to_owned());
         self
     }
 
-    /// Makes it a replica that takes part in the election. Its identity begins with this name.
+    /// Makes the operator a replica that takes part in the leader election. Its identity begins with this name.
     pub fn replica(self, name: &str) -> Self {
         self.arg("--leader-elect", "true").arg("--identity", name)
     }
 
-    /// Sets a flag with a value, which replaces an earlier value.
+    /// Sets a flag to a value, which replaces any earlier value of the flag.
     pub fn arg(self, flag: &str, value: &str) -> Self {
         let mut this = self.without(flag);
         this.args.push((flag.to_owned(), Some(value.to_owned())));
@@ -95,27 +96,27 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
-    /// Uses this kubeconfig instead of one with a new token of the shipped service account.
+    /// Uses this kubeconfig instead of one that has a new token of the shipped service account.
     pub fn kubeconfig(mut self, path: &Path) -> Self {
         self.kubeconfig = Some(path.to_owned());
         self
     }
 
-    /// Makes it connect to the API server through this proxy, with its own token. This excludes
+    /// Connects the operator to the API server through this proxy, with the operator's own token. This excludes
     /// [`OperatorBuilder::kubeconfig`].
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.url = Some(proxy.url());
         self
     }
 
-    /// Starts it and waits until `/readyz` answers 200.
+    /// Starts the operator, and waits until `/readyz` answers 200.
     pub async fn start(self) -> Result<Operator> {
         let mut operator = self.spawn().await?;
         operator.await_ready().await?;
         Ok(operator)
     }
 
-    /// Starts it, and does not wait.
+    /// Starts the operator without waiting until it is ready.
     pub async fn spawn(self) -> Result<Operator> {
         let program = self.program.map_or_else(|| process::workspace_binary("wfe-operator"), Ok)?;
         let number = self.world.number_operator();
@@ -149,8 +150,8 @@ impl<'w> OperatorBuilder<'w> {
     }
 }
 
-/// Writes a kubeconfig with a token of a service account, given by namespace and name. Its user has exactly the rights
-/// of the account.
+/// Writes a kubeconfig with a token of a service account, which is given by namespace and name. Its user has exactly
+/// the rights of the account.
 pub(crate) async fn write_kubeconfig(
     world: &World,
     (namespace, account): (&str, &str),
@@ -177,7 +178,7 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     answer.status.and_then(|status| status.token).context("a token request without an answer")
 }
 
-/// A running operator. Dropping it kills it; if it had panicked, the test fails.
+/// A running operator. Dropping it kills the process, and fails the test if the operator has panicked.
 #[derive(Debug)]
 pub struct Operator {
     child: Child,
@@ -204,18 +205,18 @@ impl Operator {
         &self.log
     }
 
-    /// Reads the JSON objects from the lines of the log. Other lines, such as a panic's, are left out.
+    /// Reads the JSON objects in the log. Lines that are not JSON, such as a panic's, are left out.
     pub async fn log(&self) -> Vec<Value> {
         let text = tokio::fs::read(&self.log).await.unwrap_or_default();
         String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Waits until a metric has (at least) a value.
+    /// Waits until a metric has at least this value.
     pub async fn await_value(&self, metric: &str, value: f64) -> Result<()> {
         self.await_metrics(&format!("{metric} of {value}"), |metrics| metrics.value(metric, &[]) >= value).await
     }
 
-    /// Waits until `are` accepts a scrape. `what` completes "awaited ...".
+    /// Waits until `are` accepts a scrape of the metrics. `what` completes the error "awaited ...".
     pub async fn await_metrics(&self, what: &str, are: impl Fn(&Metrics) -> bool) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -231,7 +232,8 @@ impl Operator {
         }
     }
 
-    /// Waits until `is` accepts a line of the log, and returns the line. `what` completes "awaited a line that ...".
+    /// Waits until `is` accepts a line of the log, and returns the line. `what` completes the error "awaited a line
+    /// that ...".
     pub async fn await_line(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -272,7 +274,7 @@ impl Operator {
         Metrics::parse(&text)
     }
 
-    /// Requests a path from one of its servers (`metrics` or `health`), and returns status and body.
+    /// Requests a path from one of the operator's servers (`metrics` or `health`), and returns status and body.
     pub async fn get(&self, server: &str, path: &str) -> Result<(u16, String)> {
         let address =
             self.address(server).await.with_context(|| format!("the operator does not say where {server} listens"))?;
@@ -280,7 +282,7 @@ impl Operator {
         Ok((answer.status, String::from_utf8_lossy(&answer.body).into_owned()))
     }
 
-    /// Finds in the log the address of a server.
+    /// Finds the address of a server in the log.
     pub async fn address(&self, server: &str) -> Option<String> {
         let lines = self.log().await;
         let fields = lines
@@ -290,7 +292,7 @@ impl Operator {
         fields["address"].as_str().map(str::to_owned)
     }
 
-    /// Sends SIGTERM, and waits until it has ended. Then judges its log.
+    /// Sends SIGTERM, and waits until the operator has ended. Returns an error if the operator has panicked.
     pub async fn terminate(mut self) -> Result<ExitStatus> {
         process::signal(self.child.id(), Signal::TERM)?;
         let deadline = Instant::now() + ENDS_WITHIN;
@@ -307,7 +309,8 @@ impl Operator {
         Ok(status)
     }
 
-    /// Waits until it ends by itself (as after a refused start), and returns its status. The log is not judged.
+    /// Waits until the operator ends on its own (for example after a refused start), and returns its status. Panics in
+    /// the log are ignored.
     pub async fn wait(&mut self) -> Result<ExitStatus> {
         let deadline = Instant::now() + ENDS_WITHIN;
         loop {
@@ -321,25 +324,25 @@ impl Operator {
         }
     }
 
-    /// Kills it (SIGKILL), as a crash would. Then judges its log.
-    // Async like `terminate`, for its callers.
+    /// Kills the operator (SIGKILL), as a crash would. Returns an error if the operator had panicked.
+    // Async so that callers can use it in the same way as `terminate`.
     #[allow(clippy::unused_async)]
     pub async fn kill(mut self) -> Result<()> {
         self.end();
         self.judge()
     }
 
-    /// Suspends it (SIGSTOP).
+    /// Suspends the operator (SIGSTOP).
     pub fn pause(&self) -> Result<()> {
         process::signal(self.child.id(), Signal::STOP)
     }
 
-    /// Resumes it (SIGCONT).
+    /// Resumes the operator (SIGCONT).
     pub fn resume(&self) -> Result<()> {
         process::signal(self.child.id(), Signal::CONT)
     }
 
-    /// Returns its exit status, if it has ended.
+    /// Returns the exit status of the operator, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -349,7 +352,7 @@ impl Operator {
 
     fn end(&mut self) {
         if self.ended().is_none() {
-            // It may end by itself at this moment.
+            // The operator may be ending on its own at this moment.
             drop(self.child.kill());
             self.status = self.child.wait().ok();
         }

@@ -1,4 +1,4 @@
-//! Pipelines whose tasks end as a test wants. Annotations of their pods tell kwok how.
+//! Pipelines whose tasks end as a test requires. Annotations of their pods tell kwok how the pods end.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 pub enum Outcome {
     /// Exit code 0.
     Ok,
-    /// This exit code.
+    /// The containers end with this exit code.
     Exit(u8),
-    /// Killed because of its memory, exit code 137.
+    /// The kernel kills the containers because of their memory (exit code 137).
     Oom,
-    /// Its containers wait for ever with this reason, and none of them starts.
+    /// The containers wait for ever with this reason, and none of them starts.
     Waiting(&'static str),
     /// Its image cannot be pulled: the containers wait with the reason `ImagePullBackOff`.
     ImagePull,
-    /// Runs until its outcome is set (`World::set_outcome`).
+    /// The pod runs until its outcome is set (`World::set_outcome`).
     Hold,
 }
 
@@ -34,7 +34,7 @@ impl Outcome {
     }
 }
 
-/// A pipeline of tasks, which run one after the other.
+/// A pipeline of tasks that run one after the other.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     params: Vec<Value>,
@@ -62,14 +62,14 @@ impl Pipeline {
         self.add(task(name, outcome))
     }
 
-    /// Adds a task that runs after all other tasks have ended. Only tasks of this kind may follow.
+    /// Adds a task that runs after all other tasks have ended. Only further tasks of this kind may follow.
     #[must_use]
     pub fn finally(mut self, name: &str, outcome: Outcome) -> Self {
         self.finally.push(task(name, outcome));
         self
     }
 
-    /// Adds a task for another controller: a `CustomRun`, which ends when a test ends it.
+    /// Adds a task for another controller: a `CustomRun` that ends when a test ends it.
     #[must_use]
     pub fn custom(self, name: &str) -> Self {
         self.add(json!({"name": name, "taskRef": {"apiVersion": "example.test/v1", "kind": "Approval"}}))
@@ -118,7 +118,7 @@ impl Pipeline {
         self
     }
 
-    /// Sets the annotation `test.kubernaut.ai/KEY` of the last task's pods (see `tests/controlplane/pod-stages.yaml`).
+    /// Sets the annotation `test.kubernaut.ai/KEY` on the last task's pods (see `tests/controlplane/pod-stages.yaml`).
     #[must_use]
     pub fn annotated(self, key: &str, value: &str) -> Self {
         self.patch(|task| task["taskSpec"]["metadata"]["annotations"][format!("{ANNOTATIONS}{key}")] = json!(value))
@@ -133,7 +133,7 @@ impl Pipeline {
         self
     }
 
-    /// Renders the Tekton Pipeline under this name. The operator looks for the name `workflow`.
+    /// Renders the Tekton Pipeline under this name. The operator requires the name `workflow`.
     #[must_use]
     pub fn render(&self, name: &str) -> Value {
         let mut pipeline = json!({

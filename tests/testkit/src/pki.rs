@@ -15,7 +15,8 @@ pub(crate) struct Pki {
 }
 
 impl Pki {
-    /// Names the files in `dir`, which [`Pki::create`] has written, now or when the copy was prepared.
+    /// Returns the files in `dir`. [`Pki::create`] has written them there, for this control plane or for the prepared
+    /// copy.
     pub(crate) fn at(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
@@ -53,7 +54,7 @@ impl Pki {
     }
 }
 
-/// Writes a certificate for 127.0.0.1 with its key, and the certificate of its authority, which is new.
+/// Writes a certificate for 127.0.0.1 with its key. It is signed by a new authority, whose certificate is written too.
 pub fn issue(authority_file: &Path, certificate_file: &Path, key_file: &Path) -> Result<()> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! The directory of a running control plane: the paths in it, and its deletion.
+//! The directory of a running control plane: its paths, and how it is deleted.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,8 +12,8 @@ use crate::assets::{Assets, repository};
 use crate::pki::Pki;
 use crate::random;
 
-/// The owners of the static tokens, by the names of their kubeconfigs. All are administrators. Their user names tell
-/// them apart in the audit log.
+/// The owners of the static tokens, by the names of their kubeconfigs. All are administrators. The audit log shows each
+/// under a user name of its own.
 pub(crate) const USERS: [&str; 7] = [
     "admin",
     "kube-controller-manager",
@@ -24,7 +24,8 @@ pub(crate) const USERS: [&str; 7] = [
     "kwok",
 ];
 
-/// Returns a user name. Tekton has the service accounts of its release, because our policies recognize it by them.
+/// Returns a user name. The programs of Tekton have the service accounts of Tekton's release, by which our policies
+/// recognize them.
 fn user_name(user: &str) -> &str {
     match user {
         "tekton-controller" => "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller",
@@ -55,7 +56,8 @@ impl Place {
         Self::create_in(dir, logs, assets)
     }
 
-    /// Creates a directory in which a prepared copy is filled. Its logs are among the logs of this one.
+    /// Creates a directory in which a prepared copy is made. The logs of the copy are among the logs of this control
+    /// plane.
     pub(crate) fn create_for_copy(&self, dir: PathBuf) -> Result<Self> {
         Self::create_in(dir, self.logs.join("prepare"), self.assets.clone())
     }
@@ -114,9 +116,9 @@ impl Place {
         Ok(())
     }
 
-    /// Removes the directory. If a person is to read it, removes only its large parts.
+    /// Removes the directory. If a person shall read the logs (`keep`), only the large parts are removed.
     pub(crate) fn remove(&self, keep: bool) {
-        // A later start sweeps a directory that cannot be removed.
+        // If the removal fails, a later start sweeps the directory.
         if keep {
             drop(fs::write(self.dir.join(KEEP), ""));
             drop(fs::remove_dir_all(self.etcd()));
@@ -128,10 +130,10 @@ impl Place {
 
 const PREFIX: &str = "wfe-control-plane-";
 const KEEP: &str = "keep";
-/// A younger directory may be in creation, and not locked yet.
+/// A younger directory may belong to a control plane that has not locked it yet.
 const SWEEP_AFTER: Duration = Duration::from_mins(1);
 
-/// Removes the run directories of killed supervisors. No process holds their locks.
+/// Removes the run directories of killed supervisors, which no process has locked.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -146,7 +148,8 @@ fn sweep(parent: &Path) {
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER));
         let free = match fs::File::open(path.join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // A lock that cannot be opened (too many open files) may be held.
+            // A lock that cannot be opened (for example with too many open files) may belong to a running control
+            // plane.
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if old && free {
@@ -155,7 +158,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Writes a kubeconfig with one cluster and one token, as JSON, which is YAML too.
+/// Writes a kubeconfig with one cluster and one token, as JSON. Every JSON file is a YAML file too.
 pub(crate) fn write_kubeconfig(path: &Path, url: &str, authority: &Path, token: &str, namespace: &str) -> Result<()> {
     let config = json!({
         "apiVersion": "v1",

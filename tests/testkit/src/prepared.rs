@@ -1,7 +1,7 @@
 //! The prepared copy: an etcd directory that already has Tekton's kinds, its configuration and a ready node.
 //!
-//! To apply all that takes many seconds; to copy a directory takes a fraction of one. The copy is made once per set of
-//! assets, and kept beside them. A lock prevents two test runs from making it at once.
+//! Applying all of that takes many seconds, copying a directory a fraction of one. Each set of assets has one copy,
+//! which is made once and kept beside the assets. A lock prevents two test runs from making it at the same time.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,7 +21,7 @@ use crate::place::Place;
 use crate::stack::{Audit, Stack};
 use crate::{components, manifests, random};
 
-/// Increase this number when the applied objects change.
+/// The version of the copy. Increase this number when the applied objects change.
 const FORMAT: u32 = 3;
 /// The one node.
 const NODE: &str = "node-1";
@@ -31,7 +31,7 @@ const NODE_READY_WITHIN: Duration = Duration::from_mins(1);
 const TEKTON: [&str; 5] =
     ["tekton/100-namespace", "tekton/300-crds", "tekton/resolvers/100-namespace.yaml", "tekton", "tekton/resolvers"];
 
-/// The kinds of Tekton's manifests that are not applied. Its pods are processes here, and its webhook is an option.
+/// The kinds of Tekton's manifests that are not applied: Tekton runs here as processes, and its webhook is optional.
 const NOT_APPLIED: [&str; 6] = [
     "Deployment",
     "Service",
@@ -41,7 +41,8 @@ const NOT_APPLIED: [&str; 6] = [
     "Secret",
 ];
 
-/// Fills the etcd and key directories of `place` with a copy of the prepared ones, which are made first if missing.
+/// Fills the etcd and key directories of `place` with copies of the prepared directories. If there are none, they are
+/// made first.
 pub(crate) async fn copy_to(place: &Place) -> Result<()> {
     let source = directory(place)?;
     if !source.exists() {
@@ -63,14 +64,14 @@ fn directory(place: &Place) -> Result<PathBuf> {
 
 async fn make(place: &Place, target: &Path) -> Result<()> {
     let lock = fs::File::create(target.with_extension("lock"))?;
-    // This wait does not block, because the supervisor must still react to its parent.
+    // The wait must not block the thread, because the supervisor must still react to its parent.
     while lock.try_lock().is_err() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     if target.exists() {
         return Ok(());
     }
-    // No other process makes the copy now. An attempt that was killed may have left its directory.
+    // No other process makes the copy now. The directory may be left from an attempt that was killed.
     let temporary = target.with_extension("new");
     drop(fs::remove_dir_all(&temporary));
     let mut stack = Stack::new(place.create_for_copy(temporary.clone())?);
@@ -104,16 +105,16 @@ async fn fill(stack: &mut Stack) -> Result<()> {
         manifests::apply_all(&client, &objects).await?;
     }
     await_node(&client).await?;
-    // A kwok that starts before it has seen an old lease fails to create one, and tries again only after 10 s. Until
-    // then no pod runs.
+    // If kwok starts while an old lease exists that it has not seen, it fails to create one, and retries only after 10
+    // s. Until then no pod runs.
     stack.component("kwok")?.stop(true).await;
     let leases: Api<Lease> = Api::namespaced(client, "kube-node-lease");
     leases.delete(NODE, &DeleteParams::default()).await.context("the node's lease cannot be deleted")?;
     Ok(())
 }
 
-/// Removes the parts of a Tekton kind that need its webhook, which nothing routes to here. An API server keeps a cache
-/// for each served version. Without conversion it would list all runs anew each second.
+/// Removes the conversion by Tekton's webhook, which is not reachable here, from a kind. Runs are then served in their
+/// stored version only: for each further version, the API server would list all runs again each second.
 fn without_conversion(kind: &mut Value) {
     if let Some(spec) = kind["spec"].as_object_mut() {
         spec.remove("conversion");
@@ -141,7 +142,7 @@ fn node() -> Value {
     })
 }
 
-/// Creates the node if it is missing. Waits until pods can be scheduled on it and kwok plays them.
+/// Creates the node if it is missing. Waits until pods can be scheduled on the node and kwok simulates them.
 pub(crate) async fn await_node(client: &Client) -> Result<()> {
     let started = Instant::now();
     manifests::apply(client, &node()).await?;
@@ -179,7 +180,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             fs::copy(entry.path(), &target)?;
         }
     }
-    // etcd requires that no other user can read its data.
+    // etcd requires that its data directory is not readable by other users.
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     Ok(())
 }

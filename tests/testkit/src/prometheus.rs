@@ -1,4 +1,4 @@
-//! A real Prometheus, one process for one test, and promtool. `tests/prometheus/fetch` downloads both.
+//! A real Prometheus in a process for one test, and promtool. `tests/prometheus/fetch` downloads both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The interval of scrapes and evaluations. It is short, because a test waits for them.
 const EVERY: &str = "500ms";
 
-/// Prepares promtool. Like any program of [`process::command`], it ends with the thread that starts it.
+/// Returns a command for promtool. Like any program of [`process::command`], promtool ends with the thread that starts
+/// it.
 pub fn promtool() -> Result<Command> {
     process::command(program("promtool")?)
 }
@@ -38,7 +39,7 @@ fn program(name: &str) -> Result<PathBuf> {
     Ok(Path::new(dir.trim_end()).join(name))
 }
 
-/// A target of a Prometheus: an address, and the labels of its series.
+/// A scrape target of a Prometheus: an address, and the labels of its series.
 #[derive(Debug, Clone)]
 pub struct Scraped {
     /// Host and port of a `/metrics` endpoint.
@@ -60,7 +61,8 @@ pub struct Secured {
     pub token: PathBuf,
 }
 
-/// A running Prometheus on a port of its own. Dropping it kills it. Its data is deleted with the control plane.
+/// A running Prometheus on a port of its own. Dropping it kills the process. The control plane deletes the data when it
+/// ends.
 #[derive(Debug)]
 pub struct Prometheus {
     child: Child,
@@ -69,10 +71,10 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one with these rules, and waits until it is ready. It ends with the caller's thread.
+    /// Starts a Prometheus with these rules, and waits until it is ready. It ends with the caller's thread.
     pub async fn start(world: &World, scraped: &[Scraped], rules: &str) -> Result<Self> {
         let dir = world.control_plane().dir().join("worlds").join(world.namespace());
-        // A world may have several.
+        // A world may have several Prometheus processes.
         let names = (1..).map(|number| format!("prometheus-{number}"));
         let dir = names.map(|name| dir.join(name)).find(|dir| !dir.exists()).context("no name is left")?;
         fs::create_dir_all(&dir)?;
@@ -86,7 +88,7 @@ impl Prometheus {
             }
             job
         });
-        // JSON is YAML too.
+        // JSON is also YAML.
         let config = json!({
             "global": {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY},
             "rule_files": ["rules.yaml"],
@@ -130,7 +132,7 @@ impl Prometheus {
         }
     }
 
-    /// Finds in the log the port that the kernel has assigned.
+    /// Finds in the log the port that the kernel has assigned to the Prometheus.
     fn listens_on(&self) -> Option<String> {
         let text = fs::read_to_string(&self.log).ok()?;
         let line = text.lines().find(|line| line.contains("msg=\"Listening on\""))?;
@@ -143,7 +145,8 @@ impl Prometheus {
         self.series("query", &[("query", expression)]).await
     }
 
-    /// Evaluates an expression every `step` seconds, from `seconds` before `end` (in Unix time) on. Returns its series.
+    /// Evaluates an expression every `step` seconds, over the last `seconds` before `end` (in Unix time). Returns its
+    /// series.
     pub async fn range(&self, expression: &str, end: i64, seconds: i64, step: u64) -> Result<Vec<Value>> {
         let [start, end, step] = [(end - seconds).to_string(), end.to_string(), step.to_string()];
         self.series("query_range", &[("query", expression), ("start", &start), ("end", &end), ("step", &step)]).await
@@ -154,7 +157,7 @@ impl Prometheus {
         data["result"].as_array().cloned().with_context(|| format!("not a list of series: {data}"))
     }
 
-    /// Returns the firing alerts by name. If several have one name, one of them is returned.
+    /// Returns the firing alerts by name. If several alerts have the same name, only one is returned.
     pub async fn firing(&self) -> Result<BTreeMap<String, Value>> {
         let data = self.ask("alerts", &[]).await?;
         let alerts = data["alerts"].as_array().into_iter().flatten().filter(|alert| alert["state"] == "firing");
@@ -162,7 +165,7 @@ impl Prometheus {
         Ok(alerts.map(|alert| (name(alert), alert.clone())).collect())
     }
 
-    /// Waits until `are` accepts the firing alerts, and returns them. `what` completes "awaited ...".
+    /// Waits until `are` accepts the firing alerts, and returns the alerts. `what` completes the error "awaited ...".
     pub async fn await_firing(
         &self,
         what: &str,
@@ -199,7 +202,7 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended by itself at this moment.
+        // The process may be ending on its own at this moment.
         drop(self.child.kill());
         drop(self.child.wait());
     }

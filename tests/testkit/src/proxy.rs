@@ -1,18 +1,18 @@
-//! A fault proxy between an operator and the API server. A plan that a test writes decides about every request.
+//! A fault proxy between an operator and the API server. The test writes a plan that decides about every request.
 //!
 //! ```text
 //! operator ──http──► Proxy ──https──► kube-apiserver
 //!                      │ a request is numbered and read; it is held at a gate, or meets the plan's fault, or passes
 //! ```
-//! It speaks plain HTTP/1.1 to the operator, and TLS to the API server. It passes on the operator's own token, so the
-//! shipped RBAC stays in force. It serves on a thread of its own, and a test that blocks does not stop it.
+//! The proxy speaks plain HTTP/1.1 to the operator, and TLS to the API server. It forwards the operator's own token, so
+//! the shipped RBAC stays in force. It serves on a thread of its own, and therefore continues while a test blocks.
 //!
 //! # Guarantees
-//! - A request that has been read is forwarded if its fault allows that, even if its sender has gone. A network that
-//!   delivers late does the same.
-//! - A gate or a fault affects one request alone. [`Proxy::cut_all`], [`Proxy::partition`] and
-//!   [`Proxy::freeze_watches`] affect all requests.
-//! - It never repeats a request that may have been sent, unless its fault is a repetition.
+//! - A request that the proxy has read is forwarded if its fault allows that, even if the sender has closed the
+//!   connection. A slow network does the same.
+//! - A gate or a fault affects a single request. [`Proxy::cut_all`], [`Proxy::partition`] and [`Proxy::freeze_watches`]
+//!   affect all requests.
+//! - The proxy never repeats a request that may have been sent, unless the fault is [`Fault::Duplicate`].
 
 mod fault;
 mod gate;
@@ -48,7 +48,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of a control plane's API server. At first it passes everything.
+    /// Starts a proxy in front of a control plane's API server. It forwards everything until a test sets a plan or a
+    /// gate.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         Self::before(Upstream::of(control_plane.kubeconfig()).await?)
     }
@@ -68,14 +69,13 @@ impl Proxy {
         Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the URL for a kubeconfig.
+    /// Returns the URL of the proxy for a kubeconfig.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Sets the plan, which decides about every request from now on. It is called once for each request, in the order
-    /// of their numbers.
+    /// Sets the plan for all further requests. It is called once for each request, in the order of their numbers.
     pub fn on(&self, plan: impl FnMut(&Request) -> Fault + Send + 'static) {
         self.shared.set_plan(Box::new(plan));
     }
@@ -87,41 +87,42 @@ impl Proxy {
         self.freeze_watches(false);
     }
 
-    /// Holds the next request that `fits`, once. If several gates fit, the oldest holds the request.
+    /// Holds the next request that `fits` accepts, once. If several gates fit a request, the oldest gate holds it.
     pub fn hold(&self, when: When, fits: impl FnMut(&Request) -> bool + Send + 'static) -> Gate {
         let (gate, hold) = gate::pair(when, Box::new(fits));
         self.shared.add_hold(hold);
         gate
     }
 
-    /// Holds the n-th write (counted from 1, since the start of the proxy).
+    /// Holds the n-th write since the start of the proxy, counted from 1.
     pub fn hold_write(&self, n: u64, when: When) -> Gate {
         self.hold(when, move |request| request.write == Some(n))
     }
 
-    /// Closes all connections, also of watches. New ones are served, and requests that were read are still forwarded.
+    /// Closes all connections, including those of watches. New connections are served, and requests that were read are
+    /// still forwarded.
     pub fn cut_all(&self) {
         self.shared.cut_all();
     }
 
-    /// Begins or ends a partition: connections stay open, and nothing passes in either direction. After its end,
-    /// delayed requests and answers arrive.
+    /// Begins or ends a partition: connections stay open, but nothing passes in either direction. After the partition,
+    /// the delayed requests and answers arrive.
     pub fn partition(&self, on: bool) {
         self.shared.partition(on);
     }
 
-    /// Holds back the events of watches from now on, or delivers them. Meanwhile views lag, and requests pass.
+    /// Holds back all events of watches, or delivers them again. Meanwhile the operator's view lags, but requests pass.
     pub fn freeze_watches(&self, on: bool) {
         self.shared.freeze_watches(on);
     }
 
-    /// Returns all requests so far, by number and without bodies.
+    /// Returns all requests so far in the order of their numbers, without bodies.
     #[must_use]
     pub fn requests(&self) -> Vec<Passed> {
         self.shared.log()
     }
 
-    /// Returns the number of requests in the busiest second since then.
+    /// Returns the number of requests in the busiest second since an instant.
     #[must_use]
     pub fn busiest_second(&self, since: Instant) -> usize {
         let times: Vec<Instant> = self.shared.log().iter().map(|passed| passed.at).filter(|at| *at >= since).collect();
@@ -133,7 +134,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed, and the operator's requests have failed.
+            // The panic of the thread is already printed, and has failed the operator's requests.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! Names and ports that nothing else uses. They are random enough for tests on one machine, but not for real secrets.
+//! Names and ports that no other process uses. They are random enough for tests on one machine, but not for secrets.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::TcpListener;
@@ -15,8 +15,8 @@ pub(crate) fn letters(length: usize) -> String {
     format!("{:016x}", number())[..length.min(16)].to_owned()
 }
 
-/// Finds a port that is free now. It is below the range from which Linux takes the ports of outgoing connections.
-/// Another process may still take it first. A start that fails for that reason is repeated with another port.
+/// Finds a port that is free now. It is below the range from which Linux takes ports for outgoing connections. Another
+/// process may still take the port first. The caller then starts its program again with another port.
 pub(crate) fn free_port() -> Result<u16> {
     (0..200)
         .map(|_| 20_000 + u16::try_from(number() % 12_000).unwrap_or_default())

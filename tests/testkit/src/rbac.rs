@@ -1,4 +1,4 @@
-//! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the shipped rules in the test's own namespaces.
+//! The shipped RBAC (`config/rbac/*.yaml`), bound in the namespaces of one test.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub(crate) const OPERATOR: &str = "wfe-operator";
 /// The shipped namespace of the operator.
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
-/// The roles that are bound for the whole cluster, whatever is watched. Namespaces, admission policies and CRDs are
-/// cluster-scoped. Executions that are read by name, and targets, may be in any namespace.
+/// The roles that are always bound for the whole cluster. Namespaces, admission policies and CRDs are cluster-scoped.
+/// Targets, and executions that the operator reads by name, may be in any namespace.
 const EVERYWHERE: [&str; 5] = [
     "wfe-operator-crds",
     "wfe-operator-namespaces",
@@ -40,20 +40,20 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct Places<'a> {
     pub(crate) world: &'a str,
     pub(crate) watched: &'a str,
-    /// `None` if the namespace must not exist; nothing can then be bound in it.
+    /// `None` if the namespace must not exist. Nothing is then bound in it.
     pub(crate) execution: Option<&'a str>,
     pub(crate) system: &'a str,
     pub(crate) all_namespaces: bool,
 }
 
 impl<'a> Places<'a> {
-    /// Returns the namespace for a role or its binding: the operator's own one, or the execution namespace.
+    /// Returns the namespace for a role or its binding: the namespace of the operator, or the execution namespace.
     fn of_role(&self, object: &Value) -> Option<&'a str> {
         if object["metadata"]["namespace"] == SYSTEM { Some(self.system) } else { self.execution }
     }
 }
 
-/// Returns the operator's RBAC for one world, as a checkout of the repository ships it.
+/// Returns the operator's RBAC for one world, as a checkout of the repository contains it.
 pub(crate) fn shipped_to(checkout: &Path, places: &Places<'_>) -> Result<Vec<Value>> {
     let shipped = manifests::read(&checkout.join("config/rbac"))?;
     for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
@@ -66,9 +66,9 @@ pub(crate) fn shipped_to(checkout: &Path, places: &Places<'_>) -> Result<Vec<Val
     Ok(shipped.into_iter().filter_map(to_world).collect())
 }
 
-/// Waits until the API server's authorizer has seen the bindings. An operator could otherwise be refused at its start.
+/// Waits until the API server's authorizer has seen the bindings. Otherwise it could refuse an operator at its start.
 pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
-    // One right of each binding.
+    // One right from each binding.
     let mut rights = vec![
         (Some(places.watched), "kubernaut.ai", "workflowexecutions", None),
         (None, "", "namespaces", None),
@@ -86,7 +86,7 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
     await_review(client, user, (Some(places.system), None), &right, true).await
 }
 
-/// Gives the operator of a world everything shipped, with or without one right. Waits until that is in force.
+/// Gives the operator of a world all shipped rights, with or without one of them. Waits until the change is in force.
 pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right: &Right, given: bool) -> Result<()> {
     let mut found = false;
     for object in manifests::read(&repository().join("config/rbac"))? {
@@ -111,8 +111,8 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
     Ok(())
 }
 
-/// Waits until the API server's authorizer allows or forbids a right to a user. The right is for a namespace (or
-/// everywhere), and for the object of this name (or for any).
+/// Waits until the API server's authorizer grants or denies a right to a user. The right applies to one namespace (or
+/// to all), and to the object of this name (or to all objects).
 pub(crate) async fn await_review(
     client: &Client,
     user: &str,
@@ -145,8 +145,8 @@ fn is_everywhere(role: &Value) -> bool {
     EVERYWHERE.iter().any(|name| role == name)
 }
 
-/// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the
-/// operator watches all namespaces or the role is always bound for the whole cluster.
+/// Moves a shipped object into the world. A cluster-wide binding becomes a binding for the watched namespace, unless
+/// the operator watches all namespaces or the role is always bound for the whole cluster.
 fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value> {
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {

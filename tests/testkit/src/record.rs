@@ -1,5 +1,5 @@
-//! A recorder: every change of a world's WorkflowExecutions, PipelineRuns and remains of runs, in the order of the API
-//! server.
+//! A recorder of every change to a world's WorkflowExecutions, PipelineRuns and remains of runs, in the order of the
+//! API server.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -22,13 +22,13 @@ use crate::{look, wfe};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Change {
-    /// It existed before the recording began.
+    /// The object existed before the recording began.
     Existing,
-    /// It was created.
+    /// The object was created.
     Added,
-    /// It was changed.
+    /// The object was changed.
     Modified,
-    /// It was deleted; the object is its last state.
+    /// The object was deleted. [`Observed::object`] is its last state.
     Deleted,
 }
 
@@ -39,9 +39,9 @@ pub struct Observed {
     pub kind: String,
     /// What happened.
     pub change: Change,
-    /// The order of changes, within a kind and across the kinds.
+    /// Gives the order of changes, within a kind and across the kinds.
     pub resource_version: u64,
-    /// When it arrived here, in milliseconds since the recording began.
+    /// When the change arrived at the recorder, in milliseconds since the recording began.
     pub at_ms: u64,
     /// The object after the change.
     pub object: Value,
@@ -63,22 +63,22 @@ struct Tape {
 
 /// How long the last changes may take to arrive after the recording is stopped.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
-/// Below the API server's own limit.
+/// The duration of a watch, which is below the API server's own limit.
 const WATCH_SECONDS: u32 = 280;
 
 impl World {
-    /// Starts to record `WorkflowExecutions`, `WorkflowSchedules` and `PipelineRuns`. Nothing that happens after the
-    /// return is missed.
+    /// Starts to record `WorkflowExecutions`, `WorkflowSchedules` and `PipelineRuns`. Every change after this call
+    /// returns is recorded.
     pub async fn record(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs()]).await
     }
 
-    /// Starts to record the remains of runs too: TaskRuns, `CustomRuns` and pods.
+    /// Starts to record TaskRuns, `CustomRuns` and pods too, which remain of runs.
     pub async fn record_all(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs(), look::task_runs(), look::custom_runs(), look::pods()]).await
     }
 
-    /// Starts to record only `WorkflowExecutions`. With [`Recording::and`] this adds another world of the same
+    /// Starts to record only `WorkflowExecutions`. [`Recording::and`] then adds another world that has the same
     /// execution namespace.
     pub async fn record_executions(&self) -> Result<Recording> {
         let executions = self.api(&wfe::resource(), self.namespace());
@@ -89,7 +89,7 @@ impl World {
         let begun = Instant::now();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
         let mut tapes = vec![Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?];
-        // A control plane may be older than schedules.
+        // The control plane may have the kinds of an older release, without schedules.
         let schedules = self.api(&wfe::schedules(), &watched);
         match schedules.list(&ListParams::default().limit(1)).await {
             Ok(_) => tapes.push(Tape::start(schedules, wfe::schedules(), begun).await?),
@@ -104,13 +104,14 @@ impl World {
 }
 
 impl Recording {
-    /// Combines two recordings into one.
+    /// Adds the changes of another recording to this one.
     pub fn and(mut self, other: Self) -> Self {
         self.tapes.extend(other.tapes);
         self
     }
 
-    /// Returns what has been recorded so far, ordered by resourceVersion. The last changes may not have arrived.
+    /// Returns the changes that have been recorded so far, ordered by resourceVersion. The latest changes may still be
+    /// missing.
     #[must_use]
     pub fn so_far(&self) -> Vec<Observed> {
         let seen = |tape: &Tape| tape.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -119,8 +120,8 @@ impl Recording {
         all
     }
 
-    /// Waits until everything that happened so far has arrived, ends the recording, and returns it in the order of
-    /// resourceVersions.
+    /// Waits until all changes up to now have arrived, ends the recording, and returns the changes in the order of
+    /// their resourceVersions.
     pub async fn stop(self) -> Result<Vec<Observed>> {
         let mut all = Vec::new();
         for tape in self.tapes {
@@ -200,7 +201,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Watches from `version` on. Returns an error if something may have been missed.
+    /// Watches from `version` on. Returns an error if a change may have been missed.
     async fn follow(self, api: Api<DynamicObject>, mut version: String) -> Result<()> {
         loop {
             let params = WatchParams::default().timeout(WATCH_SECONDS);
@@ -231,8 +232,8 @@ impl Recorder {
         }
     }
 
-    /// Records the outcome of changes that the API server forgot before it delivered them, because it was restarted.
-    /// Returns the version from which to continue.
+    /// Lists the objects after a watch whose version has expired, such as after a restart of the API server. Records
+    /// how the listed objects differ from their last recorded states, and returns the version to continue from.
     async fn catch_up(&self, api: &Api<DynamicObject>) -> Result<String> {
         let now = api.list(&ListParams::default()).await.context("no list after a watch that expired")?;
         let mut gone = self.last_states();

@@ -1,4 +1,4 @@
-//! The rights in the shipped roles, one by one: a verb on a resource.
+//! The rights in the shipped roles, each a verb on a resource.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::{manifests, rbac};
 pub struct Right {
     /// Such as `get`.
     pub verb: String,
-    /// API group; empty for the core one.
+    /// API group; empty for the core group.
     pub group: String,
-    /// Plural, with the subresource if it is one: `workflowexecutions/status`.
+    /// Plural, with the subresource if there is one: `workflowexecutions/status`.
     pub resource: String,
 }
 
-/// Writes it as `get pods` or `patch kubernaut.ai/workflowexecutions/status`.
+/// Formats a right as `get pods` or `patch kubernaut.ai/workflowexecutions/status`.
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if self.group.is_empty() { "" } else { "/" };
@@ -38,14 +38,14 @@ impl Right {
         Self { verb: entry.verb.clone(), group: entry.group.clone(), resource }
     }
 
-    /// Returns the words with which the API server reports that a user lacks it.
+    /// Returns the words in which the API server reports that a user lacks this right.
     #[must_use]
     pub fn missing(&self) -> String {
         format!("cannot {} resource \"{}\"", self.verb, self.resource)
     }
 }
 
-/// Returns every right that the roles of `config/rbac` give.
+/// Returns every right that the roles of `config/rbac` grant.
 pub fn shipped() -> Result<BTreeSet<Right>> {
     let roles = manifests::read(&repository().join("config/rbac"))?;
     let rights: BTreeSet<Right> = roles.iter().flat_map(rights_of).collect();
@@ -53,8 +53,8 @@ pub fn shipped() -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
-/// Returns the given rights that an admission policy of `config/admission` checks. They are on subresources that are
-/// not served, and no request needs them.
+/// Returns those of the given rights that an admission policy of `config/admission` checks. They are for subresources
+/// that no API server serves, so no request needs them.
 pub(crate) fn asked_by_policies(rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>> {
     let policies = manifests::read(&repository().join("config/admission"))?;
     let expressions: String =
@@ -67,13 +67,13 @@ pub(crate) fn asked_by_policies(rights: &BTreeSet<Right>) -> Result<BTreeSet<Rig
     Ok(rights.iter().filter(asks).cloned().collect())
 }
 
-/// Returns the expressions of validations, without blanks.
+/// Returns the expressions of validations, without white space.
 fn expressions_of(validations: &Value) -> Vec<String> {
     let expressions = validations.as_array().into_iter().flatten().filter_map(|it| it["expression"].as_str());
     expressions.map(|text| text.split_whitespace().collect()).collect()
 }
 
-/// Returns the rights that a role gives; none for any other object.
+/// Returns the rights that a role grants; none if the object is not a role.
 pub(crate) fn rights_of(role: &Value) -> Vec<Right> {
     rules_of(role).flat_map(rights_of_rule).collect()
 }
@@ -97,7 +97,7 @@ fn rights_of_rule(rule: &Value) -> Vec<Right> {
     rights
 }
 
-/// Returns the role without one of its rights. The other rights stay limited to the same objects.
+/// Returns the role without one of its rights. Its other rights stay limited to the same objects.
 pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
     let mut left = Vec::new();
     for rule in rules_of(&role) {
@@ -113,13 +113,13 @@ pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
     role
 }
 
-/// Returns the name of the one object that a role limits a right to, if it does.
+/// Returns the name of the only object that a role grants a right on; `None` if the role does not limit the right.
 pub(crate) fn name_of(role: &Value, right: &Right) -> Option<String> {
     let giving = rules_of(role).find(|rule| rights_of_rule(rule).contains(right))?;
     giving["resourceNames"][0].as_str().map(str::to_owned)
 }
 
-/// Returns whether an operator with the shipped roles made the request, and the authorizer allowed it.
+/// Returns whether an operator with the shipped roles sent the request, and the authorizer allowed it.
 pub(crate) fn is_used_by_operator(entry: &AuditEntry) -> bool {
     let account = entry.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     entry.allowed && account.is_some_and(|(_, name)| name == rbac::OPERATOR)

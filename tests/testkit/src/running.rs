@@ -1,4 +1,5 @@
-//! One running component: start, wait until it serves, stop, restart. Use it from a thread that outlives it.
+//! One running component: start, wait until it serves, stop, restart. Use this from a thread that outlives the
+//! component.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use crate::components::{Component, Probe};
 use crate::place::Place;
 use crate::{http, manifests, process};
 
-/// How long a component may take to serve. Two cores may be compiling at the same time.
+/// How long a component may take until it serves. A slow machine may be compiling on its two cores.
 const SERVES_WITHIN: Duration = Duration::from_mins(2);
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(30);
@@ -23,14 +24,14 @@ const PAUSE: Duration = Duration::from_millis(30);
 pub(crate) struct Running {
     pub(crate) component: Component,
     log: PathBuf,
-    /// Where the log of this start begins.
+    /// The offset in the log at which the last start begins.
     log_start: u64,
-    /// `None` after it was stopped on purpose.
+    /// `None` after the component was stopped on purpose.
     child: Option<Child>,
 }
 
 impl Running {
-    /// Starts a component, and does not wait until it serves.
+    /// Starts a component without waiting until it serves.
     pub(crate) fn spawn(place: &Place, component: Component) -> Result<Self> {
         let log = place.log(component.name);
         let mut running = Self { component, log, log_start: 0, child: None };
@@ -51,7 +52,8 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until the component serves. The error names the component and its log, and shows the end of the log.
+    /// Waits until the component serves. The error names the component and its log, and shows the last lines of the
+    /// log.
     pub(crate) async fn await_serving(&mut self) -> Result<()> {
         let deadline = Instant::now() + SERVES_WITHIN;
         let client = match &self.component.probe {
@@ -89,18 +91,18 @@ impl Running {
         String::from_utf8_lossy(&text[start..]).lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
-    /// Returns the exit status of a process that ended by itself.
+    /// Returns the exit status if the process has ended on its own.
     pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
-    /// Returns whether the log shows that another process has taken the port.
+    /// Returns whether the log shows that another process has the component's port.
     pub(crate) fn lost_its_port(&self) -> bool {
         let end = process::last_lines(&self.log, 40);
         end.contains("address already in use") || end.contains("failed to listen on")
     }
 
-    /// Describes a component that does not work any more.
+    /// Describes a component that no longer works.
     pub(crate) fn obituary(&self, what: &str) -> String {
         format!(
             "{} {what}\n  log: {}\n  its last lines:\n{}",
@@ -110,7 +112,7 @@ impl Running {
         )
     }
 
-    /// Ends the process. `gracefully`: first with SIGTERM.
+    /// Ends the process, with SIGTERM first if `gracefully` is set.
     pub(crate) async fn stop(&mut self, gracefully: bool) {
         let Some(mut child) = self.child.take() else { return };
         if gracefully && let Some(pid) = child.id() {
@@ -131,7 +133,7 @@ impl Running {
         self.await_serving().await
     }
 
-    /// Treats a component that ended by itself as stopped.
+    /// Treats a component that has ended on its own as stopped.
     pub(crate) fn forget(&mut self) {
         self.child = None;
     }

@@ -1,4 +1,4 @@
-//! Starts the components of a control plane in order, from a prepared copy if it has Tekton.
+//! Starts the components of a control plane in order. A control plane with Tekton starts from a prepared copy.
 
 use std::path::PathBuf;
 
@@ -14,44 +14,43 @@ use crate::place::Place;
 use crate::running::Running;
 use crate::{manifests, prepared, random, webhook};
 
-/// The Tekton of a control plane: its kinds, controller and bundles resolver, and the registry that bundles are pulled
-/// from.
+/// Which Tekton a control plane has: kinds, controller and bundles resolver, and the registry with the bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tekton {
-    /// None.
+    /// No Tekton, and no registry.
     None,
     /// The version that all tests run with.
     Current,
-    /// The oldest supported version. It is built only on request.
+    /// The oldest supported version, which is built only on request.
     Oldest,
 }
 
-/// What the audit log records of each request.
+/// How much the audit log records of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Audit {
-    /// The writes of our kinds with the bodies of request and answer, which the auditor reads.
+    /// Records the writes of our kinds with the bodies of request and answer, which the auditor reads.
     Bodies,
-    /// The users and requests without bodies. In a measurement, bodies would be most of the work.
+    /// Records users and requests without bodies. In a measurement, bodies would be most of the API server's work.
     Counts,
 }
 
-/// The parts of a control plane, besides etcd, API server and controller-manager.
+/// The optional parts of a control plane. etcd, API server and controller-manager always run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Which Tekton.
+    /// Which version of Tekton, if any.
     pub tekton: Tekton,
-    /// Whether it has a scheduler, a node, and kwok to play its pods.
+    /// Whether there is a scheduler, a node, and kwok to simulate its pods.
     pub pods: bool,
-    /// Whether it has Tekton's admission webhook.
+    /// Whether Tekton's admission webhook runs.
     pub webhook: bool,
-    /// Whether it has the kinds of this repository (`crds/*.yaml`).
+    /// Whether the kinds of this repository are installed (`crds/*.yaml`).
     pub crd: bool,
-    /// What the audit log records.
+    /// How much the audit log records.
     pub audit: Audit,
 }
 
 impl Default for Options {
-    /// What most tests need: everything except the webhook.
+    /// Returns what most tests need: everything except the webhook.
     fn default() -> Self {
         Self { tekton: Tekton::Current, pods: true, webhook: false, crd: true, audit: Audit::Bodies }
     }
@@ -65,23 +64,23 @@ impl Options {
 /// The addresses and paths of a running control plane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Info {
-    /// Its run directory.
+    /// The run directory of the control plane.
     pub dir: PathBuf,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
     /// The URL of the API server.
     pub url: String,
-    /// The URL of its etcd, which accepts everyone; `None` for a given cluster.
+    /// The URL of the control plane's etcd, which requires no credentials; `None` for a given cluster.
     pub etcd: Option<String>,
-    /// The registry, as host:port.
+    /// The registry, as host:port; `None` without Tekton.
     pub registry: Option<String>,
     /// The version of Tekton, such as `v1.12.0`.
     pub tekton: Option<String>,
-    /// The built `kubectl`.
+    /// The path of the built `kubectl`.
     pub kubectl: PathBuf,
 }
 
-/// How many times a start is tried. Another process may have taken the ports of the earlier tries.
+/// How many ports are tried for a component: another process may have taken the earlier ones.
 const PORT_ATTEMPTS: u32 = 4;
 
 /// A set of running components.
@@ -97,7 +96,7 @@ impl Stack {
         Self { place, running: Vec::new() }
     }
 
-    /// Starts the parts that `options` name, and returns once all of them serve.
+    /// Starts the parts that `options` selects, and returns once all of them serve.
     pub(crate) async fn start(&mut self, options: Options) -> Result<Info> {
         let with_tekton = options.tekton != Tekton::None;
         ensure!(with_tekton || !options.webhook, "Tekton's webhook needs Tekton");
@@ -109,7 +108,7 @@ impl Stack {
         let (url, etcd) = self.start_api(options.audit).await?;
         let client = manifests::client(&self.place.kubeconfig("admin")).await?;
 
-        // These need only the API server. All are started first, and then waited for.
+        // These components need only the API server. All of them are started before the first wait.
         let first = self.running.len();
         self.spawn(|place| Ok(components::controller_manager(place)))?;
         let (mut registry, mut tekton) = (None, None);
@@ -172,7 +171,7 @@ impl Stack {
         Ok((url, format!("http://127.0.0.1:{client_port}")))
     }
 
-    /// Starts a component, and waits until it serves. Tries other ports if another process has taken the first.
+    /// Starts a component, and waits until it serves. Tries further ports if another process has taken the first.
     pub(crate) async fn launch(&mut self, mut make: impl FnMut(&Place) -> Result<Component>) -> Result<()> {
         let mut attempt = 1;
         loop {
@@ -209,7 +208,7 @@ impl Stack {
         self.running.iter().any(Running::lost_its_port)
     }
 
-    /// Ends everything, the newest component first. Only data that is needed afterwards requires `gracefully`.
+    /// Ends all components, the newest first. `gracefully` is necessary only if the data is used afterwards.
     pub(crate) async fn stop(&mut self, gracefully: bool) {
         while let Some(mut running) = self.running.pop() {
             running.stop(gracefully).await;
@@ -227,7 +226,8 @@ async fn apply_own_kinds(client: &Client) -> Result<()> {
     manifests::apply_all(client, &objects).await
 }
 
-/// Starts a control plane in a new directory. Tries again in another directory if ports were lost.
+/// Starts a control plane in a new directory. If other processes have taken its ports, tries again in another
+/// directory.
 pub(crate) async fn start(assets: &Assets, options: Options) -> Result<(Stack, Info)> {
     let mut attempt = 1;
     loop {

@@ -1,7 +1,8 @@
-//! The process that owns a control plane: starts it, obeys lines on its standard input, and ends when that closes.
+//! The process that owns a control plane. It starts the components, executes commands from its standard input, and ends
+//! when the input closes.
 //!
-//! The input closes when the owner ends for any reason, so nothing outlives a test that was killed. If this process
-//! itself is killed, the kernel kills the components (see `process`). It must run on one thread.
+//! The input closes when the owner ends for any reason, so no component outlives a test that was killed. If the
+//! supervisor itself is killed, the kernel kills the components (see `process`). The supervisor must run on one thread.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::running::Running;
 use crate::stack::{self, Info, Options, Stack};
 use crate::used_rights::Witness;
 
-/// A request of the owner, one JSON object a line.
+/// A request of the owner, one JSON object on each line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Command {
@@ -26,7 +27,7 @@ pub(crate) struct Command {
     pub(crate) component: String,
 }
 
-/// An act on a component.
+/// What to do with a component.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verb {
@@ -37,13 +38,13 @@ pub(crate) enum Verb {
     Resume,
 }
 
-/// An answer of the supervisor, one JSON object a line.
+/// An answer of the supervisor, one JSON object on each line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
     /// All components serve.
     Ready(Info),
-    /// Nothing runs, for this reason.
+    /// The start failed for this reason, and no component runs.
     Failed(String),
     /// The command was carried out.
     Done,
@@ -54,7 +55,7 @@ pub(crate) enum Answer {
 /// How often the supervisor checks the components.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Runs a control plane for the process at the other end of the standard input, until the input closes.
+/// Runs a control plane for the process that writes to the standard input, until the input closes.
 pub async fn serve(options: Options) -> Result<()> {
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     let mut stop = Interrupts::new()?;
@@ -62,7 +63,7 @@ pub async fn serve(options: Options) -> Result<()> {
     let witness = Witness::begin()?;
     let started = tokio::select! {
         started = stack::start(&assets, options) => started,
-        // No process waits for the answer, and the children end with this process.
+        // No process waits for an answer, and the components end with this process.
         () = stop.wait() => return Ok(()),
         () = end_of(&mut input) => return Ok(()),
     };
@@ -96,7 +97,7 @@ pub async fn up(options: Options) -> Result<()> {
     if let Some(registry) = &info.registry {
         println!("export REGISTRY={registry}");
     }
-    // kubectl of the same version, and the programs of this repository, kubectl-wfe among them.
+    // The directories of the programs of this repository (such as kubectl-wfe) and of the kubectl of the same version.
     let folders = [std::env::current_exe()?, info.kubectl.clone()];
     let folders: Vec<_> = folders.iter().filter_map(|it| it.parent()).map(|it| it.display().to_string()).collect();
     println!("export PATH={}:$PATH", folders.join(":"));
@@ -119,7 +120,7 @@ fn keep() -> bool {
     std::env::var_os("KEEP").is_some_and(|value| value == "1")
 }
 
-/// Obeys until the input closes or a signal arrives. Returns whether a component died meanwhile.
+/// Executes commands until the input closes or a signal arrives. Returns whether a component died meanwhile.
 async fn obey(stack: &mut Stack, input: &mut Lines<BufReader<Stdin>>, stop: &mut Interrupts) -> bool {
     let mut failed = false;
     loop {
@@ -153,7 +154,7 @@ async fn perform(stack: &mut Stack, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reports each component that ended by itself, once. Returns whether there was one.
+/// Reports each component that has ended on its own, once. Returns whether there was one.
 fn report_dead(running: &mut [Running]) -> bool {
     let mut any = false;
     for one in running {
@@ -178,7 +179,7 @@ fn answer(answer: &Answer) -> Result<()> {
     Ok(())
 }
 
-/// SIGINT and SIGTERM.
+/// The signals SIGINT and SIGTERM.
 struct Interrupts {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -197,7 +198,7 @@ impl Interrupts {
     }
 }
 
-/// Returns where the logs of the control plane in `dir` are.
+/// Returns the directory of the logs of the control plane in `dir`.
 #[must_use]
 pub(crate) fn logs(dir: &Path) -> std::path::PathBuf {
     dir.join("logs")

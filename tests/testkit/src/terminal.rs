@@ -1,4 +1,4 @@
-//! A terminal for one program, as for a person: the test reads its screen and types.
+//! A terminal for one program, used as by a person: the test types, and reads the screen.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use crate::process;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A program that runs on a terminal of its own. Dropping it kills it.
+/// A program on a terminal of its own. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Terminal {
     child: Child,
@@ -28,12 +28,12 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program with a terminal as its input and its outputs.
+    /// Starts a program with a terminal as its standard input, output and error.
     pub fn start(command: Command) -> Result<Self> {
         Self::start_sized(command, None)
     }
 
-    /// Starts a program on a terminal of this many columns.
+    /// Starts a program on a terminal that is this many columns wide.
     pub fn start_wide(command: Command, columns: u16) -> Result<Self> {
         Self::start_sized(command, Some(columns))
     }
@@ -49,7 +49,7 @@ impl Terminal {
         }
         command.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs);
         let child = command.spawn().context("the program cannot be started")?;
-        // The command holds copies of the other end. The screen ends only when all copies are closed.
+        // The command holds copies of the terminal's other end. The screen ends only when every copy is closed.
         drop(command);
         let screen = Arc::new(Mutex::new(Vec::new()));
         let reader = std::thread::spawn({
@@ -59,7 +59,7 @@ impl Terminal {
         Ok(Self { child, keyboard: File::from(ours), screen, reader: Some(reader) })
     }
 
-    /// Returns everything that was on the screen so far, typed lines included.
+    /// Returns everything that the screen has shown so far, including typed lines.
     #[must_use]
     pub fn screen(&self) -> String {
         let screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,17 +83,17 @@ impl Terminal {
         writeln!(self.keyboard, "{line}").context("nobody reads the terminal")
     }
 
-    /// Interrupts the program, as Ctrl-C does where the terminal is the program's own.
+    /// Sends Ctrl-C to the program.
     pub fn interrupt(&self) -> Result<()> {
         process::signal(self.child.id(), Signal::INT)
     }
 
-    /// Waits until the program has ended, and returns its status and the screen.
+    /// Waits until the program has ended, and returns its exit status and the screen.
     pub async fn ended(mut self) -> Result<(ExitStatus, String)> {
         let deadline = Instant::now() + DEADLINE;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                // The reader ends with the last holder of the other end, which was the program.
+                // The reader ends when the last copy of the other end is closed. The program had that copy.
                 drop(self.reader.take().map(JoinHandle::join));
                 return Ok((status, self.screen()));
             }
@@ -107,7 +107,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // An error means that the program has ended.
+        // An error means that the program has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

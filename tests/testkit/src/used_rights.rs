@@ -1,8 +1,8 @@
-//! The rights that the operators on all control planes of a test run have used, from the audit logs.
+//! The rights that the operators on all control planes of a test run have used, according to the audit logs.
 //!
-//! A supervisor that is started with the directory `WFE_WITNESS` leaves a file there. The file lists the rights that
-//! operators used on its control plane. The supervisor may outlive the tests by some moments, and locks the file until
-//! it is complete.
+//! If `WFE_WITNESS` names a directory, each supervisor writes a file there. The file lists the rights that operators
+//! have used on the supervisor's control plane. A supervisor may outlive the tests for a moment, and locks the file
+//! until it is complete.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,12 +14,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::audit::AuditEntry;
 use crate::{random, rbac, rights};
 
-/// One supervisor's file.
+/// The file of one supervisor.
 #[derive(Debug)]
 pub(crate) struct Witness(File);
 
 impl Witness {
-    /// Creates the file, if `WFE_WITNESS` is set.
+    /// Creates the file if `WFE_WITNESS` is set.
     pub(crate) fn begin() -> Result<Option<Self>> {
         let Some(dir) = std::env::var_os("WFE_WITNESS").map(PathBuf::from) else { return Ok(None) };
         let path = dir.join(random::letters(10));
@@ -28,7 +28,7 @@ impl Witness {
         Ok(Some(Self(file)))
     }
 
-    /// Writes the rights that were used according to the audit log, one a line.
+    /// Writes the rights that were used according to the audit log, one on each line.
     pub(crate) fn end(mut self, audit_log: &Path) -> Result<()> {
         let lines: Vec<String> = used(audit_log)?.iter().map(|right| format!("{right}\n")).collect();
         self.0.write_all(lines.concat().as_bytes())?;
@@ -36,10 +36,10 @@ impl Witness {
     }
 }
 
-/// Reads which rights operators have used, line by line: the log of a long run may not fit into memory.
+/// Reads which rights operators have used. The log of a long run may not fit into memory, and is read line by line.
 fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
     let mut used = BTreeSet::new();
-    // There was no request yet.
+    // Without a log, there was no request yet.
     let Ok(file) = File::open(audit_log) else { return Ok(used) };
     let by_operator = format!(":{}\"", rbac::OPERATOR);
     for line in BufReader::new(file).lines() {
@@ -57,13 +57,13 @@ fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
     Ok(used)
 }
 
-/// Fails if a right of the shipped roles is in no file of the directory, and no policy asks for it either.
+/// Fails if the shipped roles grant a right that is in no file of the directory and that no admission policy checks.
 pub fn check(dir: &Path) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut files = 0;
     for entry in std::fs::read_dir(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
         let file = File::open(entry?.path())?;
-        // The supervisor holds the lock until the file is complete, or until it is killed.
+        // The supervisor has the lock until the file is complete, or until the supervisor is killed.
         file.lock_shared()?;
         for line in BufReader::new(file).lines() {
             used.insert(line?);

@@ -1,7 +1,7 @@
 //! Tekton's admission webhook outside the cluster: its certificate, and webhook configurations with its URL.
 //!
-//! Tekton's own configurations name a service, which nothing routes to here. These have other names, and the webhook's
-//! controllers do not change them.
+//! Tekton's own configurations name a service, which does not exist here. The configurations of this module have other
+//! names, so that the webhook's controllers do not change them.
 
 use std::fs;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn configuration(kind: &str, name: &str, path: &str, port: u16, authority: &str)
     })
 }
 
-/// Waits until the webhook judges requests: a dry run with a time-out that only the webhook refuses.
+/// Waits until the webhook answers: until a dry run with a time-out that only the webhook refuses is refused.
 pub(crate) async fn await_answers(client: &Client) -> Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), "default", &manifests::resource("tekton.dev/v1", "PipelineRun"));
@@ -84,7 +84,7 @@ pub(crate) async fn await_answers(client: &Client) -> Result<()> {
     ask_until(ANSWERS_WITHIN, what, async || Ok(api.create(&dry, &run).await), is).await.map(drop)
 }
 
-/// Encodes as base64 with padding, as JSON carries bytes in Kubernetes objects.
+/// Encodes as base64 with padding, the format of bytes in Kubernetes objects.
 fn base64(bytes: &[u8]) -> Value {
     serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Builds WorkflowExecutions as plain JSON, which can also be invalid.
+//! Builds WorkflowExecutions as plain JSON, which may also be invalid.
 
 use anyhow::{Context as _, Result};
 use kube::Client;
@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 
 use crate::manifests;
 
-/// Names the resource `workflowexecutions`.
+/// Returns the API resource `workflowexecutions`.
 #[must_use]
 pub fn resource() -> ApiResource {
     manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution")
 }
 
-/// Names the resource `workflowschedules`.
+/// Returns the API resource `workflowschedules`.
 #[must_use]
 pub fn schedules() -> ApiResource {
     manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule")
 }
 
-/// Returns an image that does not exist. Its repository is the workflow's name, in allowed characters.
+/// Returns an image that does not exist. Its repository is named after the workflow, in allowed characters.
 fn image_of(workflow: &str) -> String {
     let path: String = workflow.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(200).collect();
     format!("registry.invalid/workflows/{path}x:1.0.0")
 }
 
-/// A WorkflowExecution under construction. It starts valid.
+/// A WorkflowExecution under construction. At first it is valid.
 #[derive(Clone)]
 #[must_use = "nothing exists until `create`"]
 pub struct WfeBuilder {
@@ -52,12 +52,12 @@ impl WfeBuilder {
         Self { client, value }
     }
 
-    /// Sets the target in this spelling.
+    /// Sets the target to this text.
     pub fn target(self, target: &str) -> Self {
         self.patch(|value| value["spec"]["targetResource"] = json!(target))
     }
 
-    /// Sets the workflow's id. Unless a bundle was set, the workflow gets one of its own.
+    /// Sets the id of the workflow. Unless a bundle is set, the workflow gets an image of its own.
     pub fn workflow(self, id: &str) -> Self {
         self.patch(|value| {
             let workflow = &mut value["spec"]["workflowRef"];
@@ -100,7 +100,7 @@ impl WfeBuilder {
         self.patch(|value| value["spec"]["executionConfig"]["serviceAccountName"] = json!(name))
     }
 
-    /// Changes any field.
+    /// Changes the object in any way.
     pub fn patch(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.value);
         self

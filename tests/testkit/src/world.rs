@@ -24,21 +24,21 @@ use crate::{dump, manifests, random};
 /// The default service account of workflows.
 const RUNNER: &str = "kubernaut-workflow-runner";
 
-/// The differences from the usual world.
+/// How a world differs from the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WorldOptions {
-    /// Whether the operator watches all namespaces, and its `ClusterRole` is bound for all.
+    /// Whether the operator watches all namespaces, and its `ClusterRole` is bound for the whole cluster.
     pub all_namespaces: bool,
-    /// Whether the execution namespace (and its content) is not created.
+    /// Whether the world lacks the execution namespace and its content.
     pub no_execution_namespace: bool,
 }
 
 /// Two namespaces that no other test uses (and a third for the operator's service account), with the shipped RBAC. If a
-/// test panics or a wait fails, the objects in them are printed.
+/// test panics or a wait fails, their objects are printed.
 ///
-/// At the end only the cluster-scoped objects are deleted, because other tests could meet them. The namespaces stay
-/// until the control plane ends: emptying one costs the controllers hundreds of requests. In a given cluster, the
-/// namespaces are deleted too.
+/// At the end only the cluster-scoped objects are deleted, because they could affect other tests. The namespaces stay
+/// until the control plane ends, because emptying one costs the controllers hundreds of requests. In a given cluster,
+/// the namespaces are deleted too.
 pub struct World {
     control_plane: ControlPlane,
     client: Client,
@@ -53,7 +53,8 @@ pub struct World {
     /// The flags of each operator that was started, with their values.
     operator_flags: Mutex<Vec<Vec<(String, String)>>>,
     pub(crate) operator_logs: Mutex<Vec<PathBuf>>,
-    /// A wait has failed. The dump is then printed even without a panic, because a test may end with an error.
+    /// Whether a wait has failed. If so, the dump is printed even without a panic, because a test may end with an
+    /// error.
     troubled: AtomicBool,
     closed: bool,
 }
@@ -64,20 +65,20 @@ impl World {
         Self::on(ControlPlane::shared().await?, name).await
     }
 
-    /// Creates a world on this control plane.
+    /// Creates a world on a given control plane.
     pub async fn on(control_plane: &ControlPlane, name: &str) -> Result<Self> {
         Self::with(control_plane, name, WorldOptions::default()).await
     }
 
-    /// Creates a world with these options.
+    /// Creates a world on a control plane, with options.
     pub async fn with(control_plane: &ControlPlane, name: &str, options: WorldOptions) -> Result<Self> {
         let name = format!("{name}-{}", random::letters(6));
         let execution = format!("{name}-exec");
         Self::furnished(control_plane, name, execution, options).await
     }
 
-    /// Creates another world whose operators watch a namespace of their own. Its runs are in the execution namespace of
-    /// this world.
+    /// Creates another world, whose operators watch a namespace of their own. Both worlds have the same execution
+    /// namespace.
     pub async fn neighbour(&self) -> Result<Self> {
         let (name, execution) = (format!("{}-next", self.name), self.execution.clone());
         Self::furnished(&self.control_plane, name, execution, WorldOptions::default()).await
@@ -133,8 +134,8 @@ impl World {
         rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
     }
 
-    /// Gives the operator of this world the roles that a checkout of the repository ships. They replace the roles of
-    /// the same names.
+    /// Gives the operator of this world the roles that are in a checkout of the repository. They replace roles of the
+    /// same names.
     pub async fn ship(&self, checkout: &Path) -> Result<()> {
         let (system, execution) = (self.system_namespace(), self.execution_namespace());
         for object in rbac::shipped_to(checkout, &self.places(&system, &execution))? {
@@ -143,7 +144,7 @@ impl World {
         Ok(())
     }
 
-    /// Applies an object of this world. A cluster-scoped object is deleted with the world.
+    /// Applies an object of this world. A cluster-scoped object is deleted at the end of the world.
     pub async fn apply(&self, object: &Value) -> Result<()> {
         if object.pointer("/metadata/namespace").is_none_or(Value::is_null) {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -168,7 +169,7 @@ impl World {
         self.set_right(right, false).await
     }
 
-    /// Gives a right that was taken away back to the operator.
+    /// Gives the operator a right back that was taken away.
     pub async fn give_back(&self, right: &Right) -> Result<()> {
         self.set_right(right, true).await
     }
@@ -208,7 +209,7 @@ impl World {
         format!("{}-system", self.name)
     }
 
-    /// Returns the operator's user name, as the audit log has it.
+    /// Returns the operator's user name, as the audit log shows it.
     #[must_use]
     pub fn operator_user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.system_namespace(), rbac::OPERATOR)
@@ -223,8 +224,8 @@ impl World {
         self.operators.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns the flags of every operator that was started in this world, with their values. A switch has an empty
-    /// value.
+    /// Returns the flags of every operator that was started in this world, with their values. The value of a switch is
+    /// empty.
     #[must_use]
     pub fn operator_flags(&self) -> Vec<Vec<(String, String)>> {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -234,13 +235,13 @@ impl World {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).push(flags);
     }
 
-    /// Prepares an operator in a process of its own, under the shipped RBAC.
+    /// Returns a builder for an operator in a process of its own, with the shipped RBAC.
     pub fn operator(&self) -> OperatorBuilder<'_> {
         OperatorBuilder::new(self)
     }
 
-    /// Writes a kubeconfig with a new token of the operator's service account. Its user has exactly the rights of the
-    /// shipped roles. `url` is the address of the API server, such as a proxy's.
+    /// Writes a kubeconfig with a new token of the operator's service account, which has exactly the rights of the
+    /// shipped roles. `url` overrides the address of the API server, for example with a proxy's.
     pub async fn write_operator_kubeconfig(&self, url: Option<&str>, path: &Path) -> Result<()> {
         operator::write_kubeconfig(self, (&self.system_namespace(), rbac::OPERATOR), url, path).await
     }
@@ -250,7 +251,7 @@ impl World {
         operator::write_kubeconfig(self, (namespace, account), None, path).await
     }
 
-    /// Begins a WorkflowExecution in this world.
+    /// Returns a builder for a WorkflowExecution in this world.
     pub fn wfe(&self, name: &str) -> WfeBuilder {
         WfeBuilder::new(self.client(), &self.name, name)
     }
@@ -270,7 +271,7 @@ impl World {
         bundle::push(&self.control_plane.registry(), &format!("{}/{name}", self.name), objects).await
     }
 
-    /// Returns the entries of the audit log about this world's namespaces, or by its operator.
+    /// Returns the audit log's entries about this world's namespaces or by its operator.
     pub async fn audit(&self) -> Result<Vec<crate::AuditEntry>> {
         let user = self.operator_user();
         let execution = self.execution_namespace();
@@ -280,12 +281,12 @@ impl World {
         Ok(entries)
     }
 
-    /// Prints the objects of this world to standard error, as after a panic.
+    /// Prints the objects of this world to standard error, which happens automatically after a panic.
     pub fn dump(&self) {
         dump::print(self);
     }
 
-    /// Deletes the objects of this world that other tests could meet. Dropping it does the same.
+    /// Deletes the objects of this world that could affect other tests. Dropping the world does the same.
     pub async fn close(mut self) -> Result<()> {
         self.closed = true;
         for (resource, name) in self.deletions() {
@@ -317,7 +318,7 @@ impl Drop for World {
         if std::thread::panicking() || self.troubled.load(Ordering::Relaxed) {
             self.dump();
         }
-        // A failure is ignored, because the control plane ends with the test process anyway.
+        // Errors are ignored, because the control plane ends with the test process anyway.
         let names = self.deletions().into_iter().map(|(resource, name)| match &*resource.group {
             "" => format!("{}/{name}", resource.plural),
             group => format!("{}.{group}/{name}", resource.plural),
@@ -332,7 +333,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// Returns a result unchanged, and remembers a failure for the dump.
+    /// Returns a result unchanged. If it is an error, the world is dumped when it is dropped.
     pub(crate) fn note_trouble<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
             self.troubled.store(true, Ordering::Relaxed);
@@ -340,7 +341,7 @@ impl World {
         result
     }
 
-    /// Remembers a log for the dump.
+    /// Remembers the path of a log for the dump.
     pub(crate) fn remember_log(&self, path: PathBuf) {
         self.operator_logs.lock().unwrap_or_else(PoisonError::into_inner).push(path);
     }

@@ -1,4 +1,4 @@
-//! Prints the README of the Helm chart: how to install it, and its values with their defaults and meanings.
+//! Prints the README of the Helm chart: how to install the chart, and its values with their defaults and meanings.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -45,12 +45,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns a row for each key with a comment. Keys below such a key need no rows.
+/// Returns a row for each key that has a comment. Keys below such a key get no rows.
 fn rows(text: &str) -> Result<Vec<String>> {
     let values = manifests::parse(text)?.pop().context("no values")?;
     let mut rows = Vec::new();
     let mut comment = String::new();
-    // The keys on the path to the line with their indentations, and the indentation of the deepest one with a row.
+    // The keys on the path to the current line with their indentations, and the indentation of the deepest key that has
+    // a row.
     let mut way: Vec<(usize, &str)> = Vec::new();
     let mut covered = None;
     for line in text.lines() {

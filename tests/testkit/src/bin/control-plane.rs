@@ -1,4 +1,4 @@
-//! The control plane as a program: `up` for people, `serve` and `exec` for the tests.
+//! The control plane as a program: `up` is for people, `serve` and `exec` are for the tests.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -103,11 +103,11 @@ async fn push(image: &str, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs on this thread, because children end with the thread that starts them.
+/// Runs the work on this thread, because child processes end with the thread that starts them.
 fn run(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(work);
-    // A thread may still be reading the standard input, and must not be waited for.
+    // A thread may still be reading the standard input. The shutdown must not wait for that thread.
     runtime.shutdown_background();
     result
 }

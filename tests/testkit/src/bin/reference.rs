@@ -87,7 +87,7 @@ fn rows(text: &mut String, path: &str, schema: &JSONSchemaProps) -> Result<()> {
 }
 
 fn type_of(schema: &JSONSchemaProps) -> String {
-    // A field without a type may have limits of several kinds. Each limits the values of its own kind.
+    // A field without a type may have limits for several types of value. Each limit applies to values of its own type.
     let name = schema.type_.as_deref().unwrap_or("boolean, object or number");
     let mut text = match (&schema.items, &schema.additional_properties) {
         (Some(JSONSchemaPropsOrArray::Schema(item)), _) => {
@@ -132,7 +132,7 @@ fn prose(description: Option<&str>) -> String {
     description.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Makes text fit into a table cell.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

@@ -1,4 +1,4 @@
-//! The last step of the tests: every right in the shipped roles must have been used.
+//! The last step of the tests: the operator must have used every right in the shipped roles.
 
 use std::path::PathBuf;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// The values of the operator's own series.
+/// The values of the operator's metrics, by series.
 #[derive(Debug, Default)]
 pub(super) struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
-    /// Reads Prometheus' text format: the last word of a line is the value. Buckets and times are left out.
+    /// Parses Prometheus' text format: the last word of a line is the value. Buckets and durations are left out.
     pub(super) fn parse(text: &str) -> Self {
         let samples = text.lines().filter(|line| line.starts_with("workflowexecution_"));
         let samples = samples.filter_map(|line| line.rsplit_once(' '));
@@ -16,7 +16,7 @@ impl Figures {
         Self(counted.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
     }
 
-    /// Returns by how much a series has changed since `before`.
+    /// Returns by how much a series has increased since `before`.
     pub(super) fn moved(&self, before: &Self, series: &str) -> f64 {
         let value = |figures: &Self| figures.0.get(series).copied().unwrap_or_default();
         value(self) - value(before)

@@ -1,4 +1,4 @@
-//! Follows `WorkflowExecutions`, and prints each change of phase as it is seen.
+//! Follows `WorkflowExecutions`, and prints each change of phase when the watch delivers it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::stage::{EXECUTION_NAMESPACE, Stage};
 
 const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The last status of each execution that was seen, by name.
+/// The last status that the watch delivered of each execution, by name.
 pub(super) type Statuses = BTreeMap<String, Value>;
 
 /// A watch of the demo's executions.
@@ -27,7 +27,7 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Starts to watch. Every change after the return is seen.
+    /// Starts the watch. Every change after this call returns is delivered.
     pub(super) async fn begin(screen: &'a Screen, stage: &Stage) -> Result<Self> {
         let changes = watcher(stage.executions(), watcher::Config::default()).boxed();
         let mut follower = Self { screen, changes, statuses: Statuses::new() };
@@ -38,7 +38,7 @@ impl<'a> Follower<'a> {
         Ok(follower)
     }
 
-    /// Prints changes until `enough` returns true. After the deadline, returns an error that names what was awaited.
+    /// Prints changes until `enough` returns true. After the deadline it returns an error that names the awaited state.
     pub(super) async fn until(
         &mut self,
         what: &str,
@@ -49,7 +49,7 @@ impl<'a> Follower<'a> {
         while !enough(&self.statuses) {
             match tokio::time::timeout_at(end, self.changes.try_next()).await {
                 Err(_) => bail!("awaited for {deadline:?}, in vain: {what}; seen instead: {}", self.phases()),
-                // The watch retries by itself, and the deadline limits it.
+                // The watch retries on its own, and the deadline limits the retries.
                 Ok(Err(_) | Ok(None)) => tokio::time::sleep(Duration::from_millis(100)).await,
                 Ok(Ok(Some(watcher::Event::Apply(object) | watcher::Event::InitApply(object)))) => {
                     self.take_in(object)?;
@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
     fn show(&self, name: &str, status: &Value) -> Result<()> {
         let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (tone, details) = match phase(status) {
-            "" => return Ok(()), // the demo itself said that it was created
+            "" => return Ok(()), // the demo itself has printed that the execution was created
             "Running" => (Tone::Busy, format!("PipelineRun {EXECUTION_NAMESPACE}/{}", text("/pipelineRunRef/name"))),
             "Completed" => (Tone::Good, format!("after {}: {}", text("/duration"), text("/pipelineRunStatus/message"))),
             "Skipped" => {

@@ -1,4 +1,4 @@
-//! The operator as a process of its own, with the token of the shipped account and no other rights.
+//! The operator in a process of its own, with a token of the shipped service account and no other rights.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::figures::Figures;
 use super::stage::Stage;
 use crate::{http, process};
 
-/// The name of its log in the demo's directory.
+/// The name of the operator's log in the demo's directory.
 pub(super) const LOG: &str = "operator.log";
 
 const ACCOUNT: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
@@ -37,7 +37,7 @@ impl Operator {
         let log = dir.join(LOG);
         let output = process::open_log(&log)?;
         let mut command = process::command(process::workspace_binary("wfe-operator")?)?;
-        // Variables that a person exported for another operator are not meant for this one.
+        // The environment may have variables for another operator of this person. They are removed.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"WFE_")) {
             command.env_remove(name);
         }
@@ -55,24 +55,24 @@ impl Operator {
         }
     }
 
-    /// Describes its account and process.
+    /// Describes the operator's account and process in a sentence.
     pub(super) fn introduction(&self) -> String {
         format!("as {ACCOUNT}, pid {}", self.child.id().unwrap_or_default())
     }
 
-    /// Reads its metrics.
+    /// Scrapes the operator's metrics.
     pub(super) async fn figures(&self) -> Result<Figures> {
         let answer = http::get(&self.metrics.to_string(), "/metrics").await.context("the operator's metrics")?;
         ensure!(answer.status == 200, "the operator's metrics: {}", answer.text());
         Ok(Figures::parse(std::str::from_utf8(&answer.body)?))
     }
 
-    /// Returns the end of its log.
+    /// Returns the last lines of the operator's log.
     pub(super) fn last_lines(&self) -> String {
         process::last_lines(&self.log, 15)
     }
 
-    /// Ends it with SIGTERM, as Kubernetes does, and checks that it ends.
+    /// Stops the operator with SIGTERM, as Kubernetes does, and checks that the process ends.
     pub(super) async fn stop(&mut self) -> Result<()> {
         if let Some(pid) = self.child.id() {
             process::signal(pid, Signal::TERM)?;
@@ -85,7 +85,8 @@ impl Operator {
     }
 }
 
-/// Waits until it logs its addresses, and then that it is ready. Returns the address of its metrics.
+/// Waits until the operator has logged the addresses of its servers, and then until it is ready. Returns the address of
+/// the metrics.
 async fn await_ready(child: &mut Child, log: &Path) -> Result<SocketAddr> {
     let deadline = Instant::now() + READY_WITHIN;
     let mut last = "says nothing".to_owned();
@@ -106,7 +107,7 @@ async fn await_ready(child: &mut Child, log: &Path) -> Result<SocketAddr> {
     bail!("is not ready after {READY_WITHIN:?}: {last}")
 }
 
-/// Finds in the log the address of each server.
+/// Finds the address of each server in the log.
 fn addresses(log: &str) -> HashMap<String, SocketAddr> {
     let fields = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     fields

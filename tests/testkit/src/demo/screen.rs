@@ -1,6 +1,7 @@
-//! The output for a person: one line for each thing that happened, with the seconds since the start.
+//! The output for a person: one line for each thing that happens, with the seconds since the start.
 //!
-//! Knows nothing of what it shows. Only terminals that support colours get them. A closed pipe is an error, no panic.
+//! This module does not depend on the story. Only terminals that support colours get colours. A closed pipe is an
+//! error, not a panic.
 
 use std::io::{IsTerminal as _, Result, Stdout, Write as _};
 use std::time::Instant;
@@ -9,13 +10,13 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// It went well.
+    /// Success.
     Good,
-    /// It is at work.
+    /// Work in progress.
     Busy,
-    /// It was held back.
+    /// Not allowed to run at present.
     Held,
-    /// It went wrong.
+    /// Failure.
     Bad,
 }
 
@@ -55,18 +56,18 @@ impl Screen {
     /// Prints that something happened: to whom, what, and the details.
     pub(super) fn line(&self, who: &str, what: &str, tone: Tone, details: &str) -> Result<()> {
         let seconds = format!("{:5.1}s", self.start.elapsed().as_secs_f64());
-        // The word is padded before it is coloured, because colour codes have no width.
+        // The word is padded before it is coloured, because padding would count the colour codes as characters.
         let what = self.paint(tone.code(), &format!("{what:<10}"));
         let line = format!("{}  {who:<17} {what} {details}", self.paint("2", &seconds));
         self.write(&format!("{}\n", line.trim_end()))
     }
 
-    /// Adds to the line before.
+    /// Prints a further detail of the line before.
     pub(super) fn note(&self, text: &str) -> Result<()> {
         self.write(&format!("{:8}{}\n", "", self.paint("2", text)))
     }
 
-    /// Shows text as it is.
+    /// Prints text without a time and without colours.
     pub(super) fn plain(&self, text: &str) -> Result<()> {
         self.write(&format!("{}\n", text.trim_end()))
     }

@@ -1,4 +1,4 @@
-//! The place of the story: the cluster that `KUBECONFIG` names, or a control plane of the demo's own.
+//! The cluster of the demo: the one that `KUBECONFIG` names, or a control plane of the demo's own.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,10 +23,10 @@ use crate::{bundle, given, manifests};
 pub(super) const NAMESPACE: &str = "wfe-demo";
 /// The namespace of all runs, as in `config/base`.
 pub(super) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
-/// How long the API server may take to read the `ConfigMap` of a policy. It takes under a second when it is not busy.
+/// How long the API server may take to read the `ConfigMap` of a policy. An idle API server needs less than a second.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A cluster that is ready for the story.
+/// A cluster that is ready for the demo.
 pub(super) struct Stage {
     pub(super) client: Client,
     place: Place,
@@ -34,9 +34,9 @@ pub(super) struct Stage {
 }
 
 enum Place {
-    /// A control plane of the demo's own, which ends with it.
+    /// A control plane that the demo starts, and that ends with the demo.
     Own(Box<ControlPlane>),
-    /// The cluster of `KUBECONFIG`. Its pods really run.
+    /// The cluster of `KUBECONFIG`. Its pods are real.
     Given,
 }
 
@@ -47,7 +47,7 @@ struct Bundles {
 }
 
 impl Stage {
-    /// Finds or starts the cluster, and pushes the sample workflows to the registry that its Tekton pulls from.
+    /// Finds or starts the cluster, and pushes the sample workflows to the registry of its Tekton.
     pub(super) async fn set(screen: &Screen) -> Result<Self> {
         if set_variable("KUBECONFIG").is_some() { Self::given(screen).await } else { Self::own(screen).await }
     }
@@ -64,7 +64,7 @@ impl Stage {
             Tone::Good,
             &format!("Kubernetes {version} with Tekton, {}", own.url()),
         )?;
-        // The story decides when its pods end.
+        // The demo decides when the pods of this control plane end.
         let bundles = Bundles::push(&own.registry(), true).await?;
         Ok(Self { client, place: Place::Own(Box::new(own)), bundles })
     }
@@ -101,12 +101,12 @@ impl Stage {
         Ok(Self { client, place: Place::Given, bundles })
     }
 
-    /// Returns whether an annotation decides when pods of this cluster end.
+    /// Returns whether an annotation decides when the pods of this cluster end.
     pub(super) fn pods_obey(&self) -> bool {
         matches!(self.place, Place::Own(_))
     }
 
-    /// Installs what the operator needs, as a person would, and removes what an earlier demo left.
+    /// Installs what the operator needs, with `kubectl` as a person would. Removes the objects of an earlier demo.
     pub(super) async fn install(&self) -> Result<()> {
         let base = repository().join("config/base");
         self.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()]).await?;
@@ -118,8 +118,8 @@ impl Stage {
         self.remove_executions().await
     }
 
-    /// Waits until the API server has read the `ConfigMap` of the policies that were just installed. Until then it
-    /// refuses every execution.
+    /// Waits until the API server has read the `ConfigMap` of the newly installed policies. Until then the policies
+    /// refuse every execution.
     async fn policies_have_their_lists(&self) -> Result<()> {
         let sample = self.sample("payment-restart.yaml")?.into_iter().next().context("the sample holds no object")?;
         let sample: DynamicObject = serde_json::from_value(sample)?;
@@ -135,8 +135,8 @@ impl Stage {
         )
     }
 
-    /// Returns the flags for the operator. In a given cluster it keeps to the demo's namespace, and does not wait for
-    /// another leader.
+    /// Returns the flags for the operator. In a given cluster, the operator watches only the demo's namespace and takes
+    /// part in no leader election.
     pub(super) fn operator_args(&self) -> &'static [&'static str] {
         match self.place {
             Place::Own(_) => &[],
@@ -165,7 +165,7 @@ impl Stage {
         std::fs::write(path, config.to_string()).with_context(|| format!("{} cannot be written", path.display()))
     }
 
-    /// Reads the `WorkflowExecutions` of a sample, with the image that this cluster can pull.
+    /// Reads the `WorkflowExecutions` of a sample file, and gives them the image that this cluster can pull.
     pub(super) fn sample(&self, file: &str) -> Result<Vec<Value>> {
         let mut samples = manifests::read(&repository().join("config/samples").join(file))?;
         for sample in &mut samples {
@@ -181,7 +181,7 @@ impl Stage {
         Ok(samples)
     }
 
-    /// Creates objects, all at the same time.
+    /// Creates objects, all at once.
     pub(super) async fn create_all(&self, objects: &[Value]) -> Result<()> {
         let api = self.executions();
         let params = PostParams::default();
@@ -231,7 +231,7 @@ impl Stage {
         }
     }
 
-    /// Returns the commands with which a person can look at a cluster that was kept.
+    /// Returns the commands with which a person can inspect a cluster that was kept.
     pub(super) fn how_to_use(&self) -> String {
         match &self.place {
             Place::Own(own) => format!(
@@ -242,7 +242,8 @@ impl Stage {
         }
     }
 
-    /// Ends the demo's own control plane, or removes the story's executions from a given cluster. Returns what is left.
+    /// Ends the demo's own control plane, or removes the demo's executions from a given cluster. Returns a description
+    /// of what remains.
     pub(super) async fn leave(self) -> Result<String> {
         match self.place {
             Place::Own(own) => {
@@ -263,7 +264,8 @@ impl Stage {
     }
 
     async fn remove_executions(&self) -> Result<()> {
-        // By name and never all of them, because a person may have created other executions in the namespace.
+        // Deletes by name instead of deleting all executions, because a person may have created others in the
+        // namespace.
         let api = self.executions();
         for object in api.list(&ListParams::default()).await? {
             let name = object.metadata.name.unwrap_or_default();
@@ -275,7 +277,7 @@ impl Stage {
     }
 }
 
-/// Checks that no other operator works in a cluster. Otherwise two operators would decide the demo's executions, and
+/// Checks that no other operator runs in the cluster. Two operators would both decide the demo's executions, and
 /// neither would count all of them.
 async fn nobody_else_operates(client: &Client) -> Result<()> {
     const INSTEAD: &str =
@@ -307,7 +309,8 @@ async fn nobody_else_operates(client: &Client) -> Result<()> {
 }
 
 impl Bundles {
-    /// Pushes both sample workflows. With `held`, the first task of the clean-up waits until it is released.
+    /// Pushes the bundles of both sample workflows. With `held`, the first task of the clean-up runs until the demo
+    /// ends it.
     async fn push(registry: &str, held: bool) -> Result<Self> {
         let read = |file: &str| manifests::read(&repository().join("config/samples").join(file));
         let restart = bundle::push(registry, "workflows/deployment-restart", &read("pipeline-restart.yaml")?).await?;
@@ -323,7 +326,7 @@ impl Bundles {
     }
 }
 
-/// Returns an environment variable that is set and not empty.
+/// Returns an environment variable if it is set and not empty.
 fn set_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -14,16 +14,16 @@ use super::screen::{Screen, Tone};
 use super::stage::{EXECUTION_NAMESPACE, NAMESPACE, Stage};
 use crate::manifests;
 
-/// How long a decision may take. It takes milliseconds, but the machine may be busy.
+/// How long a decision may take. A decision takes milliseconds, but the machine may be busy.
 const DECIDED_WITHIN: Duration = Duration::from_secs(30);
 /// How long a workflow may take with simulated pods: two tasks of half a second each.
 const PLAYED_WITHIN: Duration = Duration::from_mins(2);
 /// How long a workflow may take with real pods that pull their image.
 const RUN_WITHIN: Duration = Duration::from_mins(10);
-/// How long the last count may take. It is written after the phase that the demo sees.
+/// How long the last counter may take. The operator increments it after the change of phase that the demo observes.
 const COUNTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Tells the story.
+/// Plays the story.
 pub(super) async fn tell(screen: &Screen, stage: &Stage, operator: &Operator) -> Result<()> {
     let before = operator.figures().await?;
     let mut follower = Follower::begin(screen, stage).await?;
@@ -51,7 +51,7 @@ pub(super) async fn tell(screen: &Screen, stage: &Stage, operator: &Operator) ->
     Ok(())
 }
 
-/// Act one: no phase, Running, Completed.
+/// Act one: an execution changes from no phase to Running and then to Completed.
 async fn one_workflow(screen: &Screen, stage: &Stage, follower: &mut Follower<'_>) -> Result<()> {
     let sample = stage.sample("payment-restart.yaml")?;
     let [object] = sample.as_slice() else { bail!("config/samples/payment-restart.yaml holds not one object") };
@@ -77,7 +77,7 @@ async fn one_workflow(screen: &Screen, stage: &Stage, follower: &mut Follower<'_
     Ok(())
 }
 
-/// Act two: one execution runs, and nine are skipped because of it.
+/// Act two: one execution runs, and nine are skipped because the target is busy.
 async fn ten_at_once(screen: &Screen, stage: &Stage, follower: &mut Follower<'_>) -> Result<()> {
     let sample = stage.sample("disk-pressure-storm.yaml")?;
     let names: Vec<String> =
@@ -139,7 +139,7 @@ async fn runs_of(stage: &Stage, names: &[String]) -> Result<Vec<DynamicObject>> 
     Ok(runs.filter(|run| owner(run).is_some_and(|uid| uids.contains(&uid.as_str()))).collect())
 }
 
-/// Lets the pod of a run succeed, as soon as it exists.
+/// Lets the pod of a run succeed as soon as the pod exists.
 async fn let_go(stage: &Stage, run: &str) -> Result<String> {
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), EXECUTION_NAMESPACE);
     let of_run = ListParams::default().labels(&format!("tekton.dev/pipelineRun={run}"));
@@ -159,7 +159,7 @@ async fn let_go(stage: &Stage, run: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Waits until the counters match the story, and returns them.
+/// Waits until the counters match the story, and returns the counters.
 async fn await_counts(operator: &Operator, before: &Figures) -> Result<Figures> {
     const EXPECTED: [(&str, f64); 5] = [
         ("workflowexecution_total{outcome=\"Completed\"}", 2.0),

@@ -1,4 +1,4 @@
-//! The faults of a request.
+//! The faults that a request can meet.
 
 use std::time::Duration;
 
@@ -7,61 +7,62 @@ use serde_json::{Value, json};
 /// What happens to one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Fault {
-    /// It passes.
+    /// The request passes unchanged.
     #[default]
     Pass,
-    /// It passes late: it waits before it is forwarded, and its answer waits before it is delivered.
+    /// The request is forwarded late, and its answer is delivered late.
     Delay {
-        /// Before it is forwarded.
+        /// The wait before the request is forwarded.
         before: Duration,
-        /// Before its answer is delivered.
+        /// The wait before the answer is delivered.
         after: Duration,
     },
-    /// It is never forwarded and never answered.
+    /// The request is never forwarded and never answered.
     Drop,
-    /// It is not forwarded. The proxy answers instead of the API server.
+    /// The request is not forwarded: the proxy answers instead of the API server.
     Refuse(Refusal),
-    /// It is not forwarded. Its connection is closed.
+    /// The request is not forwarded, and its connection is closed.
     Close,
-    /// It is forwarded. Once the API server has answered, the connection is closed without an answer.
+    /// The request is forwarded. After the API server's answer, the connection is closed without an answer.
     LoseAnswer,
-    /// It is forwarded and never answered.
+    /// The request is forwarded, but never answered.
     NeverAnswer,
-    /// It is forwarded a second time, after the API server has answered the first and this pause has elapsed.
+    /// The request is forwarded twice: the second time after the API server's first answer and this pause.
     Duplicate {
-        /// How long after the first answer.
+        /// The time between the first answer and the second request.
         pause: Duration,
-        /// Which answer is delivered. With the first, the delivery does not wait for the second.
+        /// Which of the two answers is delivered. With the first one, the delivery does not wait for the second
+        /// request.
         answer: Answer,
     },
-    /// For a watch: it begins, and ends at once with the event that its resourceVersion is too old (410), as from the
-    /// API server.
+    /// A watch begins, and ends at once with the event that its resourceVersion is too old (410), as from the API
+    /// server.
     Expire,
 }
 
 impl Fault {
-    /// Returns a delay before the request is forwarded.
+    /// Returns a fault that delays the request before it is forwarded.
     #[must_use]
     pub const fn late(before: Duration) -> Self {
         Self::Delay { before, after: Duration::ZERO }
     }
 }
 
-/// The answer that is delivered of a request that was sent twice.
+/// Which of two answers is delivered for a request that was forwarded twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The answer to the first.
+    /// The answer to the first request.
     First,
-    /// The answer to the second.
+    /// The answer to the second request.
     Second,
 }
 
-/// A refusal as the API server writes it.
+/// A refusal in the format of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// HTTP status.
     pub code: u16,
-    /// Machine-readable, such as `Conflict`.
+    /// The machine-readable reason, such as `Conflict`.
     pub reason: String,
     /// The message for a person.
     pub message: String,
@@ -69,7 +70,7 @@ pub struct Refusal {
     pub retry_after: Option<u32>,
     /// `details` of the `metav1.Status`, if it has any.
     pub details: Option<Value>,
-    /// Whether the body is text and not a `metav1.Status`, as from the API server's priority and fairness.
+    /// Whether the body is text instead of a `metav1.Status`, as from the API server's priority and fairness.
     pub plain: bool,
 }
 
@@ -99,7 +100,7 @@ impl Refusal {
         Self::new(410, "Expired", "too old resource version")
     }
 
-    /// 429, in the words of an admission webhook or a rate limiter.
+    /// 429, as an admission webhook or a rate limiter words it.
     #[must_use]
     pub fn throttled(seconds: u32) -> Self {
         let message = "the server is currently unable to handle the request";
@@ -113,13 +114,13 @@ impl Refusal {
         Self { retry_after: Some(seconds), plain: true, ..Self::new(429, "TooManyRequests", message) }
     }
 
-    /// 500.
+    /// 500: an internal error.
     #[must_use]
     pub fn internal() -> Self {
         Self::new(500, "InternalError", "Internal error occurred: etcdserver: leader changed")
     }
 
-    /// 503.
+    /// 503: the service is unavailable.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request")

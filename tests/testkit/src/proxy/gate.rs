@@ -1,4 +1,4 @@
-//! A gate: one request waits until the test opens the gate. The test can act at exactly that point.
+//! A gate: one request waits until the test opens the gate, so that the test can act at exactly that point.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ const ARRIVES_WITHIN: Duration = Duration::from_mins(1);
 /// The point at which a request is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum When {
-    /// Before it is forwarded: nothing has happened.
+    /// Before the request is forwarded: nothing has happened yet.
     Before,
-    /// After the API server has carried it out, and before its answer is delivered.
+    /// After the API server has carried out the request, and before the answer is delivered.
     After,
 }
 
-/// Holds one request. Dropping it is the same as [`Gate::abort`].
+/// Holds one request. Dropping the gate is the same as [`Gate::abort`].
 #[derive(Debug)]
 #[must_use = "a request that comes to a dropped gate is aborted"]
 pub struct Gate {
@@ -30,7 +30,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until the request is at the gate, and returns it.
+    /// Waits until the request has reached the gate, and returns the request.
     pub async fn reached(&mut self) -> Result<Request> {
         if let Some(request) = &self.arrived {
             return Ok(request.clone());
@@ -43,18 +43,18 @@ impl Gate {
 
     /// Lets the request, or its answer, pass.
     pub fn open(self) {
-        // The receiver is gone with the proxy.
+        // If the receiver is gone, the proxy has been dropped.
         let _ = self.verdict.send(());
     }
 
-    /// Before: the request is never forwarded. After: its answer is never delivered. The connection is closed.
+    /// Drops the request ([`When::Before`]) or its answer ([`When::After`]), and closes the connection.
     pub fn abort(self) {}
 }
 
-/// Returns whether a gate is for a request.
+/// Decides whether a gate holds a request.
 type Fits = Box<dyn FnMut(&Request) -> bool + Send>;
 
-/// The proxy's end of a gate.
+/// The proxy's side of a gate.
 pub(super) struct Hold {
     pub(super) when: When,
     pub(super) fits: Fits,
@@ -63,9 +63,9 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Holds a request. Returns whether it may continue.
+    /// Holds a request, and returns whether the request may continue.
     pub(super) async fn stand(self, request: Request) -> bool {
-        // If the gate was dropped, nothing receives this, and the verdict is already there.
+        // If the gate was dropped, no receiver exists, and the verdict below is already decided.
         let _ = self.arrival.send(request);
         self.verdict.await.is_ok()
     }

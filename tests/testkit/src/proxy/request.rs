@@ -1,4 +1,4 @@
-//! Reads what a request means to the API server, from its method, path and body.
+//! Parses what a request asks of the API server, from its method, path and body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::Method;
 use serde_json::Value;
 
-/// What a request does.
+/// The verb of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads one object.
@@ -26,7 +26,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the word that RBAC and the audit log use.
+    /// Returns the name of the verb in RBAC and in the audit log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Verb {
         }
     }
 
-    /// Returns whether it changes something.
+    /// Returns whether the verb changes objects.
     #[must_use]
     pub const fn is_write(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Patch | Self::Delete)
@@ -53,24 +53,24 @@ impl fmt::Display for Verb {
     }
 }
 
-/// One request as the proxy has read it.
+/// One request as the proxy has parsed it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its place among all requests, from 1.
+    /// The position of the request among all requests, counted from 1.
     pub number: u64,
-    /// Its place among the writes, from 1, if it is one.
+    /// The position of the request among the writes, counted from 1; `None` if it is not a write.
     pub write: Option<u64>,
-    /// What it does.
+    /// The verb of the request.
     pub verb: Verb,
-    /// API group; empty for the core one.
+    /// API group; empty for the core group.
     pub group: String,
-    /// Plural, such as `pipelineruns`; empty for paths that are no resource.
+    /// Plural, such as `pipelineruns`; empty for paths that are not of a resource.
     pub resource: String,
     /// Such as `status`; empty for the object itself.
     pub subresource: String,
     /// Namespace; empty for requests across namespaces.
     pub namespace: String,
-    /// Name; for a create the name in the body; empty for lists.
+    /// Name; for a create, the name in the body; empty for lists.
     pub name: String,
     /// Path and query.
     pub uri: String,
@@ -79,7 +79,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request. The proxy assigns its numbers later.
+    /// Parses a request. The proxy assigns the numbers later.
     pub(super) fn read(method: &Method, path: &str, query: &str, body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -115,20 +115,20 @@ impl Request {
         Self { number: 0, write: None, verb, group, resource, subresource, namespace, name, uri, body }
     }
 
-    /// Returns whether it has this verb and resource, such as `patch workflowexecutions/status`.
+    /// Returns whether the request has this verb and resource, such as `patch workflowexecutions/status`.
     #[must_use]
     pub fn is(&self, what: &str) -> bool {
         self.what() == what
     }
 
-    /// Returns verb and resource, such as `patch workflowexecutions/status`.
+    /// Returns the verb and resource, such as `patch workflowexecutions/status`.
     #[must_use]
     pub fn what(&self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)
     }
 
-    /// Returns whether it changes something.
+    /// Returns whether the request changes objects.
     #[must_use]
     pub const fn is_write(&self) -> bool {
         self.verb.is_write()

@@ -1,4 +1,4 @@
-//! The serving side: accepts connections, and applies the decision to each request.
+//! The serving side of the proxy: accepts connections, and applies to each request what the plan decides.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -26,15 +26,15 @@ type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// How a request ends.
 enum End {
-    /// With this answer.
+    /// The proxy sends this answer.
     Answer(Response<Body>),
-    /// With a closed connection.
+    /// The proxy closes the connection.
     Close,
-    /// Never.
+    /// The request stays unanswered.
     Never,
 }
 
-/// Serves until the other end of `stopped` is gone.
+/// Serves until the sender of `stopped` is dropped.
 pub(super) async fn serve(
     listener: TcpListener,
     upstream: Upstream,
@@ -58,7 +58,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Serves one connection until either side closes it, or the proxy cuts it.
+/// Serves one connection until the client, the operating system or [`super::Proxy::cut_all`] closes it.
 async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: Arc<Shared>) {
     let mut cuts = shared.cuts();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -66,29 +66,30 @@ async fn connection(stream: tokio::net::TcpStream, upstream: Upstream, shared: A
         async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
-            // A task of its own: a request that was read is carried out even if the connection is closed meanwhile.
+            // The request runs in a task of its own: once it is read, it is carried out even if the connection is
+            // closed.
             let (end, ended) = oneshot::channel();
             tokio::spawn(async move {
-                // The receiver is gone if the connection was closed.
+                // If the connection was closed, the receiver is gone.
                 drop(end.send(handle(&parts, body, &upstream, shared).await));
             });
             match ended.await {
                 Ok(End::Answer(answer)) => Ok(answer),
                 Ok(End::Never) => std::future::pending().await,
-                // hyper closes the connection when there is no answer.
+                // hyper closes the connection if the service returns an error.
                 Ok(End::Close) | Err(_) => bail!("closed"),
             }
         }
     });
     let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // The side that closed the connection knows why.
+        // The side that closed the connection knows the reason.
         _ = serving => {}
         _ = cuts.changed() => {}
     }
 }
 
-/// One request on its way.
+/// A request while the proxy processes it.
 struct Trip<'a> {
     request: Request,
     parts: &'a Parts,
@@ -160,7 +161,7 @@ impl Trip<'_> {
                 tokio::spawn(async move {
                     tokio::time::sleep(pause).await;
                     self.shared.passable().await;
-                    // No client waits for this answer.
+                    // The client already has the first answer.
                     drop(upstream.forward(&parts, body).await);
                 });
                 end
@@ -169,7 +170,8 @@ impl Trip<'_> {
         }
     }
 
-    /// Forwards it. If the API server cannot be reached, the connection is closed, as it would be without a proxy.
+    /// Forwards the request. If the API server cannot be reached, the connection is closed, as it would be without a
+    /// proxy.
     async fn pass(&self) -> End {
         match self.forward().await {
             Ok(answer) => End::Answer(answer),
@@ -186,7 +188,7 @@ impl Trip<'_> {
         let body = if self.request.verb == Verb::Watch {
             watched(body, Arc::clone(&self.shared))
         } else {
-            // An answer counts once all of it has arrived.
+            // The API server has applied the request only once the whole answer has arrived.
             whole(body.collect().await?.to_bytes())
         };
         self.shared.note_applied(self.request.number, parts.status.as_u16());
@@ -198,7 +200,7 @@ fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-/// Passes on the pieces of a watch as they arrive, except during a freeze or a partition.
+/// Forwards the pieces of a watch as they arrive, except during a freeze or a partition.
 fn watched(body: Incoming, shared: Arc<Shared>) -> Body {
     let pieces = stream::unfold((body, shared), |(mut body, shared)| async {
         let piece = body.frame().await?;

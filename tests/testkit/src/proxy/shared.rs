@@ -1,4 +1,4 @@
-//! The state that the test's side and the serving side of a proxy share: the plan, the gates, the log, the switches.
+//! The state that the two sides of a proxy (test and server) share: the plan, the gates, the log and the switches.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub struct Passed {
 
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    /// The number of cuts.
+    /// The number of times that all connections were closed.
     cuts: watch::Sender<u64>,
     partitioned: watch::Sender<bool>,
     frozen: watch::Sender<bool>,
@@ -42,7 +42,7 @@ struct Inner {
     writes: u64,
 }
 
-/// What happens to a request.
+/// What the proxy does with a request.
 pub(super) enum Course {
     Fault(Fault),
     Held(Hold),
@@ -65,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// Numbers and records a request, and decides what happens to it.
+    /// Numbers and logs a request, and decides what happens to it.
     pub(super) fn admit(&self, mut request: Request) -> (Request, Course) {
         let mut inner = self.inner();
         request.number = inner.log.len() as u64 + 1;
@@ -123,7 +123,7 @@ impl Shared {
         self.frozen.send_replace(on);
     }
 
-    /// Returns a receiver that changes at every cut.
+    /// Returns a receiver that changes whenever all connections are closed.
     pub(super) fn cuts(&self) -> watch::Receiver<u64> {
         self.cuts.subscribe()
     }
@@ -145,7 +145,7 @@ impl Shared {
     }
 }
 
-/// Returns how many of the times are in the busiest second. The times are in order.
+/// Returns how many of the times are in the busiest second. The times must be sorted.
 pub(super) fn busiest_second(times: &[Instant]) -> usize {
     let mut first = 0;
     let mut most = 0;

@@ -15,11 +15,11 @@ use super::*;
 use crate::http;
 
 const SOON: Duration = Duration::from_secs(5);
-/// An event that has not happened within this time counts as never.
+/// The tests treat an event as absent if it has not happened within this time.
 const NEVER: Duration = Duration::from_millis(150);
 const PATH: &str = "/apis/tekton.dev/v1/namespaces/exec/pipelineruns";
 
-/// A server that answers a write with the number of writes so far, and streams to watches what the test sends.
+/// A server that answers each write with the number of writes so far, and streams to each watch what the test sends.
 struct Stub {
     proxy: Proxy,
     seen: Arc<Mutex<Vec<String>>>,

@@ -1,6 +1,7 @@
-//! The connections to the API server: a pool of TLS connections that trust only the authority of a kubeconfig.
+//! The connections to the API server: a pool of TLS connections that trust only the authority in a kubeconfig.
 //!
-//! The request's own headers carry the identity. This side has none.
+//! The headers of each forwarded request carry the identity of its sender. The connections themselves have no
+//! credentials.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +21,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 type Sending = dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Result<Response<Incoming>, Error>> + Send + Sync;
 
-/// The server that requests are forwarded to.
+/// The server to which the proxy forwards requests.
 #[derive(Clone)]
 pub(super) struct Upstream {
     /// Scheme and authority.
@@ -35,7 +36,7 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// The API server of a kubeconfig.
+    /// Returns the API server of a kubeconfig.
     pub(super) async fn of(kubeconfig: &Path) -> Result<Self> {
         let read = Kubeconfig::read_from(kubeconfig).context("the kubeconfig cannot be read")?;
         let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
@@ -43,7 +44,7 @@ impl Upstream {
         Ok(Self::through(config.cluster_url, connector))
     }
 
-    /// A server without TLS.
+    /// Returns a server without TLS.
     #[cfg(test)]
     pub(super) fn plain(base: Uri) -> Self {
         Self::through(base, hyper_util::client::legacy::connect::HttpConnector::new())
@@ -54,7 +55,7 @@ impl Upstream {
         Self { base, send: Arc::new(move |request| Box::pin(client.request(request))) }
     }
 
-    /// Forwards a request, and returns the answer once its headers have arrived.
+    /// Forwards a request, and returns the answer as soon as its headers have arrived.
     pub(super) async fn forward(&self, parts: &Parts, body: Bytes) -> Result<Response<Incoming>> {
         let mut uri = self.base.clone().into_parts();
         uri.path_and_query = parts.uri.path_and_query().cloned();
