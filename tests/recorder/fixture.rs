@@ -1,5 +1,5 @@
-//! Turns a recording into a fixture. The fixture has only the changes that matter, without fields that differ between
-//! recordings or say nothing.
+//! Turns a recording into a fixture. The fixture has only the relevant changes, without fields that differ between
+//! recordings or have no meaning for a test.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,10 +13,10 @@ use wfe_tests::stable;
 
 use crate::merge::{difference, merge};
 
-/// The time at which all fixtures begin.
+/// The time at which every fixture begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 
-/// Returns the changes of a recording that matter, in order.
+/// Returns the relevant changes of a recording, in order.
 pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observed>> {
     let mut story = telling(recorded.into_iter().filter(|one| one.kind != "WorkflowExecution").collect());
     let mut uids = Uids::default();
@@ -37,7 +37,7 @@ pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observ
     Ok(story)
 }
 
-/// Writes a story, one line for each change: a new object as a whole, and a later version as its difference.
+/// Writes a story with one line for each change. A new object is written as a whole, a later version as its difference.
 pub(crate) fn write(file: &Path, story: &[Observed]) -> Result<()> {
     let mut lines = String::new();
     let mut last: HashMap<String, Value> = HashMap::new();
@@ -61,7 +61,7 @@ pub(crate) fn write(file: &Path, story: &[Observed]) -> Result<()> {
     Ok(())
 }
 
-/// Drops the changes with the same gist as before, except creations, deletions and the last change of each object.
+/// Drops each change whose gist is the same as before, except creations, deletions and the last change of each object.
 fn telling(recorded: Vec<Observed>) -> Vec<Observed> {
     let mut said: HashMap<String, Value> = HashMap::new();
     let mut last: HashMap<String, u64> = HashMap::new();
@@ -79,7 +79,7 @@ fn telling(recorded: Vec<Observed>) -> Vec<Observed> {
     kept
 }
 
-/// Returns the part of an object that matters: how far it is, what it has made, and the states of its containers.
+/// Returns the relevant part of an object: its progress, its children, and the states of its containers.
 fn gist(object: &Value) -> Value {
     let status = &object["status"];
     let condition = &status["conditions"][0];
@@ -109,7 +109,7 @@ fn state(container: &Value) -> Value {
     ])
 }
 
-/// Returns an object without the parts that do not concern an outcome.
+/// Returns an object without the fields that do not concern an outcome.
 fn trimmed(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if kind == "Pod" {
@@ -133,7 +133,8 @@ fn trimmed(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Removes fields at any depth, and nulls. `taskSpec` is removed only from TaskRuns, which repeat it from the pipeline.
+/// Removes nulls, and fields with these names, at any depth. `taskSpec` is removed only from TaskRuns, where it repeats
+/// the pipeline.
 fn drop_fields(value: &mut Value, fields: &[&str], task_run: bool) {
     match value {
         Value::Object(map) => {
@@ -169,7 +170,7 @@ fn show(time: DateTime<Utc>) -> String {
 struct Uids(Vec<String>);
 
 impl Uids {
-    /// Gives the object's uid a number, unless it has one.
+    /// Assigns the object's uid a number, unless the uid has one.
     fn learn(&mut self, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && !self.0.iter().any(|known| known == uid) {

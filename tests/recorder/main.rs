@@ -1,4 +1,4 @@
-//! Plays every outcome as a plain PipelineRun, and keeps what a watch delivered of it as fixtures of `crates/tekton`.
+//! Plays every outcome as a plain PipelineRun, and writes what a watch has delivered as fixtures of `crates/tekton`.
 
 mod fixture;
 mod merge;
@@ -22,13 +22,14 @@ struct Arguments {
     names: Vec<String>,
 }
 
-/// How many plays run at once. They mostly wait, but no time-out may elapse before a pod exists.
+/// How many plays run at the same time. They mostly wait, but a busy machine must not let a time-out elapse before a
+/// pod exists.
 const AT_ONCE: usize = 6;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let Arguments { tekton, names } = Arguments::parse();
-    // A refused run leaves nothing to record.
+    // A refused run leaves nothing that could be recorded.
     let mut plays: Vec<Play> = plays().into_iter().filter(|play| play.end != End::Refused).collect();
     if let Some(unknown) = names.iter().find(|name| !plays.iter().any(|play| play.name == **name)) {
         let known: Vec<&str> = plays.iter().map(|play| play.name).collect();

@@ -1,8 +1,8 @@
-//! JSON merge patches (RFC 7386): a version of an object, written as its difference from the version before.
+//! JSON merge patches (RFC 7386), as which a fixture stores how a version of an object differs from the version before.
 
 use serde_json::{Map, Value};
 
-/// Returns the patch that turns `before` into `after`. Neither may have a null outside of a list.
+/// Returns the patch that turns `before` into `after`. Neither value may contain a null outside of a list.
 pub(crate) fn difference(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();
@@ -19,7 +19,7 @@ pub(crate) fn difference(before: &Value, after: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Applies a patch.
+/// Applies a patch to a value.
 pub(crate) fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *into = patch.clone();

@@ -1,4 +1,4 @@
-//! A plain PipelineRun, as the operator would render it, and its end.
+//! A plain PipelineRun, as the operator would render it, and how it ends.
 
 use anyhow::Result;
 use kube::api::{DynamicObject, PostParams};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wfe_testkit::{World, look};
 use wfe_tests::outcomes::{End, Play};
 
-/// The name of the first run on `node/worker-node-1`.
+/// The name of an execution's first run on `node/worker-node-1`.
 pub(crate) const NAME: &str = "wfe-ac45b7d6911e97a5-1";
 
-/// Creates the run, released.
+/// Creates a run that is not pending.
 pub(crate) async fn start(world: &World, play: &Play, image: &str) -> Result<()> {
     let pipeline = play.timeout.unwrap_or("30m0s");
     let run: DynamicObject = serde_json::from_value(json!({

@@ -1,4 +1,4 @@
-//! The static binaries, which are all that the image holds.
+//! The static binaries, which are the only content of the image.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{Release, VERSION, here, run};
 
-/// The programs of the image.
+/// The programs in the image.
 pub(crate) const PROGRAMS: [&str; 2] = ["wfe-operator", "kubectl-wfe"];
 
-/// The size limit of one, because a node pulls them whenever a replica starts there.
+/// The size limit of one binary. It is low, because a node pulls the binaries when the first replica starts there.
 const MOST_BYTES: usize = 20_000_000;
 
-/// Checks the programs of every platform, and runs the ones for this machine.
+/// Checks the programs of every platform, and runs those for this machine.
 pub(crate) fn programs(release: &Release) -> Result<()> {
     let platforms = release.platforms(PROGRAMS[0], "")?;
     for platform in &platforms {
@@ -36,7 +36,7 @@ pub(crate) fn programs(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the binary names no directory of the machine that built it. Returns its size in bytes.
+/// Checks that the binary contains no path of the machine that built it. Returns the size in bytes.
 pub(crate) fn tells_nothing_of_its_builder(path: &Path) -> Result<usize> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let home = std::env::var("HOME").unwrap_or_default() + "/.cargo";
@@ -56,7 +56,7 @@ fn is_static_and_stripped(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that each program prints its version in a root that holds nothing else.
+/// Checks that each program prints its version in a root directory that contains nothing else.
 pub(crate) fn run_alone(root: &Path) -> Result<()> {
     let held: Vec<_> = fs::read_dir(root)?.collect::<Result<_, _>>()?;
     ensure!(held.len() == PROGRAMS.len(), "the root holds more than the programs: {held:?}");

@@ -1,4 +1,4 @@
-//! The image, unpacked as a container runtime does it: index, manifest, configuration, layers.
+//! The image, unpacked as by a container runtime: index, manifest, configuration, layers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Release, VERSION, binary, here, run, unpack};
 
-/// Checks the image of every platform, if there is one: not every machine can build images.
+/// Checks the images of all platforms. A release may have none, because not every machine can build images.
 pub(crate) fn image(release: &Release) -> Result<()> {
     let name = format!("wfe-operator-image-{VERSION}.tar");
     if !release.file(&name).is_file() {
@@ -36,7 +36,7 @@ pub(crate) fn image(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Checks one image, and returns its platform.
+/// Checks the image of one platform, and returns the platform.
 fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
     let manifest = read(&blob(layout, digest)?)?;
     let whole = read(&blob(layout, &manifest["config"]["digest"])?)?;
@@ -50,7 +50,7 @@ fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
 
     let root = release.work.join(format!("root-{platform}"));
     let layers = manifest["layers"].as_array().context("no layers")?;
-    // One for each program, or one for both.
+    // There is one layer for each program, or one for both.
     ensure!((1..=binary::PROGRAMS.len()).contains(&layers.len()), "{} layers", layers.len());
     for layer in layers {
         unpack(&blob(layout, &layer["digest"])?, &root)?;

@@ -1,5 +1,5 @@
-//! The Krew manifest, by the rules of Krew's own validator, and installed as Krew does it.
-//! The validator itself is not run, because its module is not available everywhere.
+//! The Krew manifest, checked by the rules of Krew's own validator, and installed as by Krew. The validator itself is
+//! not run, because its module is not available everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,11 +13,11 @@ use crate::{Release, VERSION, here, plugin, run};
 
 const NAME: &str = "wfe";
 
-/// The limit of Krew's index, which keeps its list readable.
+/// The limit in Krew's index, which keeps the list of plugins readable.
 const LONGEST_SHORT_DESCRIPTION: usize = 50;
 const LONGEST_LINE: usize = 80;
 
-/// Krew reads a manifest strictly.
+/// A plugin manifest. Like Krew, the test refuses unknown fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Plugin {
@@ -66,7 +66,7 @@ struct FileMove {
     to: String,
 }
 
-/// Reads the manifest, and installs from the archives beside it.
+/// Checks the manifest, and installs the plugin from the archives beside it.
 pub(crate) fn manifest(release: &Release) -> Result<()> {
     let text = fs::read_to_string(release.file(&format!("{NAME}.yaml"))).context("no Krew manifest")?;
     let Plugin { api_version, kind, metadata, spec } = serde_saphyr::from_str(&text)?;
@@ -88,7 +88,7 @@ pub(crate) fn manifest(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Does what Krew does: takes the archive of this name, checks its sum, unpacks it, and moves the files that the
+/// Installs as Krew does: finds the archive of this name, checks its sum, unpacks it, and moves the files that the
 /// manifest names. Returns the platform.
 fn installs(release: &Release, platform: &Platform) -> Result<String> {
     let labels: Vec<_> = platform.selector.match_labels.iter().map(|(key, value)| (key.as_str(), value)).collect();

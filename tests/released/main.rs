@@ -1,7 +1,7 @@
-//! Checks the files of `make release` as their users do: compares sums, unpacks, installs and runs. It builds nothing,
-//! and knows only which files `.ci/release` leaves.
+//! Checks the files of `make release` as their users do: compares sums, unpacks, installs and runs. The program builds
+//! nothing, and depends only on the names of the files that `.ci/release` writes.
 
-// A program for tests: what it prints is its output, and an error ends it.
+// This is a program for tests: what it prints is its output, and an error ends it.
 #![allow(clippy::print_stdout)]
 
 mod binary;
@@ -24,11 +24,11 @@ const SUMS: &str = "SHA256SUMS";
 /// Fails if a file of a release is wrong.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The directory that the release was built into.
+    /// The directory in which the release was built.
     dist: PathBuf,
 }
 
-/// The files of a release, and a directory to unpack them into, which is deleted with this.
+/// The files of a release, and a directory for unpacked files. That directory is deleted when this value is dropped.
 struct Release {
     dist: PathBuf,
     work: PathBuf,
@@ -51,7 +51,7 @@ impl Release {
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
-    /// Returns the platforms, such as `linux_amd64`, that have a file with this name and ending.
+    /// Returns the platforms, such as `linux_amd64`, for which a file with this name and extension exists.
     fn platforms(&self, name: &str, end: &str) -> Result<Vec<String>> {
         let prefix = format!("{name}_{VERSION}_");
         let names = self.names()?;
@@ -61,7 +61,7 @@ impl Release {
         Ok(platforms)
     }
 
-    /// Unpacks an archive of the release into a directory of its own.
+    /// Unpacks an archive of the release into a new directory.
     fn unpack(&self, name: &str) -> Result<PathBuf> {
         let to = self.work.join(name);
         unpack(&self.file(name), &to)?;
@@ -75,14 +75,14 @@ fn unpack(archive: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command that must succeed, and returns its output.
+/// Runs a command that must succeed, and returns its standard output.
 fn run(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the platform of this machine, whose binaries can run here.
+/// Returns the platform of this machine, whose binaries this machine can run.
 fn here() -> String {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     format!("{}_{architecture}", std::env::consts::OS)

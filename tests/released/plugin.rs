@@ -25,7 +25,7 @@ pub(crate) fn archives(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the directory holds exactly these files.
+/// Checks that the directory contains exactly these files.
 pub(crate) fn holds(dir: &Path, files: &[&str]) -> Result<()> {
     let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: BTreeSet<_> = names.collect::<Result<_>>()?;

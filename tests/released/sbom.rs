@@ -1,5 +1,5 @@
-//! The SBOMs: they list what the compiler has put into the binary, compared with the list that `cargo auditable` leaves
-//! there.
+//! The SBOMs. They must list what the compiler has put into each binary, according to the list that `cargo auditable`
+//! stores in the binary.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Release, VERSION, run};
 
-/// A crate, by its name and version.
+/// A crate: name and version.
 type Crate = (String, String);
 
 /// Compares both lists for the operator and for `kubectl-wfe`, on every platform.

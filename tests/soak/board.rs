@@ -1,4 +1,4 @@
-//! The current WorkflowExecutions of the world, followed by a watch.
+//! The current WorkflowExecutions of the world, which a watch keeps up to date.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,17 +53,17 @@ impl Board {
     }
 }
 
-/// Returns the phase, or `undecided` without one.
+/// Returns the phase of an execution, or `undecided` if there is none.
 pub(crate) fn phase(wfe: &DynamicObject) -> &str {
     wfe.data.pointer("/status/phase").and_then(Value::as_str).unwrap_or("undecided")
 }
 
-/// Returns whether it has ended.
+/// Returns whether an execution has ended.
 pub(crate) fn is_terminal(wfe: &DynamicObject) -> bool {
     matches!(phase(wfe), "Completed" | "Failed" | "Skipped")
 }
 
-/// Returns the name.
+/// Returns the name of an execution.
 pub(crate) fn name(wfe: &DynamicObject) -> &str {
     wfe.metadata.name.as_deref().unwrap_or_default()
 }

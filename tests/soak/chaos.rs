@@ -1,4 +1,4 @@
-//! Two operators, each behind a proxy of its own, and the harm that is done to them.
+//! Two operators, each behind a proxy of its own, and the harm that the soak does to them.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::json;
 use wfe_testkit::proxy::{Answer, Request, Verb};
 use wfe_testkit::{Fault, Operator, Proxy, Refusal, World};
 
-/// How long the operators are left alone at the beginning. Work is then in progress when the harm begins.
+/// How long the operators are left alone at the beginning. When the harm begins, work is already in progress.
 const PEACE: Duration = Duration::from_secs(2);
 
 /// Both operators.
@@ -22,12 +22,12 @@ pub(crate) struct Chaos<'a> {
     world: &'a World,
 }
 
-/// One operator process, until it is killed; then the next process in its place.
+/// One of the two operators. After it is killed, another process takes its place.
 struct Rival<'a> {
     world: &'a World,
     proxy: Proxy,
     operator: Option<Operator>,
-    /// The time until which it is stopped (SIGSTOP) or partitioned, or its watches are frozen.
+    /// The time until which the operator is stopped (SIGSTOP) or partitioned, or its watches are frozen.
     harmed_until: Option<Instant>,
     kills: u32,
     stops: u32,
@@ -59,7 +59,7 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Ends all harm: both operators run, and the proxies pass everything.
+    /// Ends all harm: both operators run, and the proxies forward everything.
     pub(crate) async fn calm(&mut self) -> Result<()> {
         for rival in &mut self.rivals {
             rival.recover(true)?;
@@ -69,7 +69,7 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Ends the operators, judges their logs, and returns what was done to them.
+    /// Ends the operators, fails if one has panicked, and returns what was done to them.
     pub(crate) async fn terminate(self) -> Result<String> {
         let mut said = format!("the namespace was paused {} times", self.pauses);
         for (rival, letter) in self.rivals.into_iter().zip(["A", "B"]) {
@@ -78,7 +78,7 @@ impl<'a> Chaos<'a> {
             }
             let Rival { kills, stops, partitions, lags, .. } = rival;
             let requests = rival.proxy.requests();
-            // This includes the requests of operators that were killed.
+            // These include the last requests of killed operators.
             let unanswered = requests.iter().filter(|passed| passed.applied != passed.answered).count();
             let count = requests.len();
             write!(
@@ -90,7 +90,8 @@ impl<'a> Chaos<'a> {
         Ok(said)
     }
 
-    /// Pauses the namespace for a moment, while operators have created runs unseen. They then withdraw these runs.
+    /// Pauses the namespace for a moment, at which operators have created runs that they have not seen yet. They then
+    /// withdraw these runs.
     async fn pause_namespace(&mut self) -> Result<()> {
         self.pauses += 1;
         for rival in self.rivals.iter().filter(|rival| rival.harmed_until.is_none()) {
@@ -122,14 +123,14 @@ impl<'a> Rival<'a> {
     async fn ensure_running(&mut self) -> Result<()> {
         if self.operator.is_none() {
             let operator = self.world.operator();
-            // Short times, which elapse within a soak.
+            // Short durations, which elapse within a soak.
             let operator = operator
                 .arg("--pipelinerun-retention", "5s")
                 .arg("--start-deadline", "1m")
                 .arg("--cooldown-period", "15s")
                 .arg("--base-cooldown-period", "1s")
                 .arg("--max-cooldown-period", "4s")
-                // The bursts fail alike on many targets all the time. A lower limit would always hold the schedules.
+                // The bursts fail on many targets all the time. With a lower limit, the schedules would always be held.
                 .arg("--outage-targets", "15")
                 .arg("--outage-window", "3s")
                 .arg("--breaker-threshold", "0")
@@ -143,7 +144,7 @@ impl<'a> Rival<'a> {
 
     async fn harm(&mut self, mut rng: fastrand::Rng) -> Result<()> {
         if self.harmed_until.is_some() {
-            return Ok(()); // one thing at a time, so that it gets some work done in between
+            return Ok(()); // one harm at a time, so that the operator gets some work done in between
         }
         let mut until = |millis| self.harmed_until = Some(Instant::now() + Duration::from_millis(millis));
         match rng.u8(..16) {
@@ -178,14 +179,14 @@ impl<'a> Rival<'a> {
         Ok(())
     }
 
-    /// Ends the harm that has lasted long enough, or all harm.
+    /// Ends the harm if it has lasted long enough, or at once if `now` is set.
     fn recover(&mut self, now: bool) -> Result<()> {
         if self.harmed_until.is_some_and(|until| now || until <= Instant::now()) {
             self.harmed_until = None;
             self.proxy.partition(false);
             self.proxy.freeze_watches(false);
             if let Some(operator) = &self.operator {
-                operator.resume()?; // changes nothing for one that is not stopped
+                operator.resume()?; // no effect on an operator that is not stopped
             }
         }
         Ok(())

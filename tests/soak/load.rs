@@ -1,4 +1,4 @@
-//! The players, one for each target. A player creates bursts of executions, and treats them as people and programs do.
+//! The players, one for each target. A player creates bursts of executions, and acts on them as people and programs do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, wfe};
 use crate::board::{self, Board};
 
 const TARGETS: usize = 20;
-/// The size of a burst on one target. Two hundred executions are in progress at once.
+/// The size of a burst on one target. With twenty targets, two hundred executions are in progress at once.
 const BURST: usize = 10;
 /// How often a player examines its executions.
 const TICK: Duration = Duration::from_millis(200);
-/// How long everything may take to come to rest after faults have stopped: several deadlines in sequence.
+/// How long all executions may take to come to rest after the faults have stopped: several deadlines in sequence.
 const SETTLES_WITHIN: Duration = Duration::from_mins(4);
 
 /// All players.
@@ -27,7 +27,7 @@ pub(crate) struct Load<'a> {
     bundles: Bundles,
 }
 
-/// The workflows, by how they end.
+/// The bundles of the workflows, which differ in how they end.
 pub(crate) struct Bundles {
     pub(crate) short: String,
     pub(crate) failing: String,
@@ -40,13 +40,13 @@ pub(crate) struct Bundles {
 enum Kind {
     Short,
     Failing,
-    /// It runs until its player ends it.
+    /// The run continues until its player ends it.
     Held,
-    /// Like held, and its deleted pods stay until its player releases them.
+    /// Like [`Kind::Held`], and a deleted pod stays until the player releases it.
     Lingering,
-    /// Its digests contradict each other.
+    /// The digest in the image differs from the digest field.
     Unusable,
-    /// Its bundle does not exist.
+    /// The bundle does not exist.
     Missing,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Load<'a> {
         &self.bundles
     }
 
-    /// Plays on all targets until `stop` is set. The held pods of the last bursts stay held.
+    /// Plays on all targets until `stop` is set. Held pods of the last bursts stay held.
     pub(crate) async fn play(&self, rng: &mut fastrand::Rng, stop: &Cell<bool>) -> Result<()> {
         try_join_all((0..TARGETS).map(|target| Player { load: self, target, rng: rng.fork() }.play(stop))).await?;
         Ok(())
@@ -96,7 +96,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ends held pods, and releases deleted ones. There may be none, and errors are ignored: this is repeated.
+    /// Ends held pods, and releases deleted pods. Errors are ignored, such as that no pod exists: the next call
+    /// retries.
     async fn end_pods(&self, pods: &str, outcome: &str) {
         drop(self.world.set_outcome(pods, outcome).await);
         drop(self.world.let_pods_go(pods).await);
@@ -131,7 +132,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Creates a burst. Some executions are deleted at once.
+    /// Creates a burst, and deletes some of its executions soon afterwards.
     async fn create(&mut self, burst: &str) -> Result<()> {
         let wfes: Vec<(String, WfeBuilder, Option<u64>)> = (0..BURST)
             .map(|n| {
@@ -161,7 +162,7 @@ impl Player<'_> {
             _ => self.rng.choice(kinds).unwrap_or(Kind::Short),
         };
         let target = format!("node/soak-{:02}", self.target);
-        // Half have a workflow of their own. The end of one execution should not keep all others from running.
+        // Half of the executions have a workflow of their own. Otherwise a failure would block all others.
         let workflow = if self.rng.bool() { name } else { "again" };
         let wfe = self.load.world.wfe(name).target(&target).workflow(workflow);
         let wfe = match self.newest_failure().filter(|_| self.rng.bool()) {
@@ -187,7 +188,7 @@ impl Player<'_> {
         }
     }
 
-    /// Draws a retry policy for every second execution. Its waits are short, which gives many attempts.
+    /// Chooses a retry policy for about every second execution. The waits are short, which gives many attempts.
     fn retry(&mut self) -> Option<Value> {
         let policies = [
             json!(true),
@@ -202,11 +203,11 @@ impl Player<'_> {
         self.load.board.named(burst).iter().all(|wfe| board::is_terminal(wfe))
     }
 
-    /// Does something to one execution of the burst, or nothing.
+    /// Chooses an undecided or running execution of the burst, and does something to it or nothing.
     async fn meddle(&mut self, burst: &str) -> Result<()> {
         let open: Vec<_> = self.load.board.named(burst).into_iter().filter(|wfe| !board::is_terminal(wfe)).collect();
         let Some(wfe) = self.rng.choice(open) else {
-            // Pods of an earlier execution may be left.
+            // An earlier execution may have left pods.
             self.let_go().await;
             return Ok(());
         };
@@ -240,20 +241,20 @@ impl Player<'_> {
         let patch = Patch::Merge(json!({"spec": {"cancellation": cancellation}}));
         let patched = api.patch(name, &PatchParams::default(), &patch).await;
         match patched {
-            // The execution has a cancellation already, or has ended meanwhile.
+            // The execution already has a cancellation, or has ended meanwhile.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
             other => allow_gone(other).context("an execution cannot be cancelled"),
         }
     }
 
-    /// Clears the target, as a person would after an inspection. There may be nothing to clear.
+    /// Clears the target, as a person would after an inspection. Does nothing if no execution has failed.
     async fn clear(&self) -> Result<()> {
         let Some(failed) = self.newest_failure() else { return Ok(()) };
         let api = self.load.world.api(&wfe::resource(), self.load.world.namespace());
         let patch = Patch::Merge(json!({"spec": {"clearance": {"reason": "soak", "clearedBy": "admin"}}}));
         let patched = api.patch(board::name(&failed), &PatchParams::default(), &patch).await;
         match patched {
-            // The execution is cleared already.
+            // The execution is already cleared.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
             other => allow_gone(other).context("an execution cannot be cleared"),
         }
@@ -265,7 +266,7 @@ impl Player<'_> {
         failed.max_by_key(|wfe| wfe.data.pointer("/status/completionTime").and_then(Value::as_str).map(str::to_owned))
     }
 
-    /// Deletes the ended executions on this target, as a time to live would.
+    /// Deletes the ended executions of this target, as a time to live would.
     async fn forget(&self) -> Result<()> {
         let ended = self.load.board.named(&format!("t{:02}-", self.target));
         for wfe in ended.iter().filter(|wfe| board::is_terminal(wfe)) {
@@ -284,7 +285,7 @@ fn allow_gone<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Returns whether the execution still says that its target is locked or drains.
+/// Returns whether the execution's status still reports that it locks its target.
 fn holds(wfe: &DynamicObject) -> bool {
     let conditions = wfe.data.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|one| one["type"] == "TargetLocked" && one["status"] == "True")

@@ -1,5 +1,5 @@
 //! The soak: two hundred executions at once on twenty targets, under two operators that are killed, stopped, cut off
-//! and given wrong answers. At the end everything must have come to rest, and the auditor must find nothing.
+//! and given wrong answers. At the end all executions must be at rest, and the auditor must find no violation.
 //!
 //! ```text
 //! Load ── twenty players, one a target: bursts of WorkflowExecutions, ends of held pods, cancellations, deletions
@@ -8,7 +8,7 @@
 //! Verdict  the recording and the audit log, judged; a soak in which too little happened does not count
 //! ```
 
-// A program for tests: what it prints is its output, and an error ends it.
+// This is a program for tests: what it prints is its output, and an error ends it.
 #![allow(clippy::print_stdout)]
 
 mod board;
@@ -32,7 +32,7 @@ use schedules::Schedules;
 /// How often the soak prints its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// The most that a soak may take on a slow machine, as a multiple of its minutes.
+/// The longest that a soak may take on a slow machine, as a multiple of the requested minutes.
 const MOST: u32 = 4;
 
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
@@ -47,7 +47,7 @@ struct Cli {
     seed: Option<u64>,
 }
 
-// One thread: an operator dies with the thread that started it, and this thread lives to the end.
+// The soak runs on one thread: an operator dies with the thread that started it, and this thread lives to the end.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let cli = Cli::parse();
@@ -78,7 +78,7 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
             schedules.suspend().await?;
             load.settle().await?;
             schedules.settle().await?;
-            load.settle().await?; // a child may have been made before its schedule was seen to be suspended
+            load.settle().await?; // a schedule may have created a child before the operator saw the suspension
             anyhow::Ok(())
         } => done?,
     }
@@ -86,7 +86,7 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     verdict::judge(world, recording).await
 }
 
-/// Stops the soak when its time is over and enough has happened, or when enough will not happen.
+/// Stops the soak once the requested time is over and enough has happened, but no later than [`MOST`] times that time.
 async fn clock(
     world: &World,
     recording: &Recording,

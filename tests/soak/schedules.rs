@@ -1,4 +1,4 @@
-//! The schedules of a soak, with one player each, who treats the schedule as people and programs do.
+//! The schedules of a soak. Each has a player, which acts on the schedule as people and programs do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::load::Bundles;
 
 /// How often the soak checks whether all schedules have come to rest.
 const TICK: Duration = Duration::from_millis(200);
-/// How long that may take. An operator that has just become leader plans all schedules anew.
+/// How long the schedules may take to come to rest. An operator that has just become leader plans all of them anew.
 const SETTLES_WITHIN: Duration = Duration::from_mins(2);
 
-/// All schedules. Their workflows complete, fail before anything runs, or fail afterwards. One schedule shares its
-/// target with the bursts.
+/// The name, workflow, target and interval of each schedule. Workflows complete, fail before anything runs, or fail
+/// afterwards. One schedule has a target of the bursts.
 const PLANS: [(&str, Workflow, &str, &str); 6] = [
     ("s0", Workflow::Short, "node/schedule-0", "3s"),
     ("s1", Workflow::Short, "node/schedule-0", "4s"),
@@ -34,7 +34,7 @@ const PLANS: [(&str, Workflow, &str, &str); 6] = [
 enum Workflow {
     Short,
     Failing,
-    /// Its bundle does not exist. The failure takes as long as the operator waits for a start.
+    /// The bundle does not exist. The execution fails once the operator has waited for the start as long as it may.
     Missing,
 }
 
@@ -50,14 +50,14 @@ impl<'a> Schedules<'a> {
         Self { world, board, bundles }
     }
 
-    /// Plays until `stop` is set.
+    /// Plays on all schedules until `stop` is set.
     pub(crate) async fn play(&self, rng: &mut fastrand::Rng, stop: &Cell<bool>) -> Result<()> {
         let players = PLANS.map(|plan| Player { all: self, plan, rng: rng.fork() }.play(stop));
         try_join_all(players).await?;
         Ok(())
     }
 
-    /// Suspends all schedules. Soon no child is made any more.
+    /// Suspends all schedules. Soon afterwards they create no more children.
     pub(crate) async fn suspend(&self) -> Result<()> {
         let api = self.api();
         for (name, ..) in PLANS {
@@ -67,7 +67,7 @@ impl<'a> Schedules<'a> {
         Ok(())
     }
 
-    /// Waits until no child is made any more, and the last child of each schedule has its outcome.
+    /// Waits until every schedule is suspended, and the outcome of its last child is known.
     pub(crate) async fn settle(&self) -> Result<()> {
         let api = self.api();
         let deadline = Instant::now() + SETTLES_WITHIN;
@@ -103,11 +103,11 @@ impl<'a> Schedules<'a> {
             "metadata": {"name": name, "namespace": self.world.namespace()},
             "spec": {
                 "interval": interval,
-                // A short interval gives many failures within a minute.
+                // With a short interval, many failures fit into a minute.
                 "maxInterval": "6s",
                 "history": {"successful": 1, "failed": 1},
-                // Each edit begins a plan anew, and few schedules fail several times in a row. One schedule with triage
-                // after one failure is enough: a triage pauses its schedule, and the others continue to fail.
+                // Each edit begins a new plan, so few schedules fail several times in a row. Only one schedule has
+                // triage after one failure: a triage pauses its schedule, and the others shall continue to fail.
                 "triage": {"after": if name == "s3" { 1 } else { 3 }},
                 "template": {"spec": {
                     "targetResource": target,
@@ -164,27 +164,27 @@ impl Player<'_> {
         patched.map(drop).context("a schedule cannot be changed")
     }
 
-    /// Asks for a run within a second.
+    /// Sets a hint to run in a second or two.
     async fn hint(&self) -> Result<()> {
         let after = |seconds| (Utc::now() + TimeDelta::seconds(seconds)).to_rfc3339_opts(SecondsFormat::Secs, true);
         self.edit(json!({"hint": {"nextRunAt": after(2), "expiresAt": after(30), "reason": "soak"}})).await
     }
 
-    /// Deletes the schedule, and creates another one of the same name.
+    /// Deletes the schedule, and creates another schedule of the same name.
     async fn make_again(&mut self) -> Result<()> {
         self.all.api().delete(self.plan.0, &DeleteParams::default()).await.context("a schedule cannot be deleted")?;
         self.pause(0..1_000).await;
         self.all.create(self.plan).await
     }
 
-    /// Empties its status, as a restore without statuses does.
+    /// Empties the schedule's status, as a restore without statuses does.
     async fn wipe(&self) -> Result<()> {
         let patch = Patch::Merge(json!({"status": null}));
         let patched = self.all.api().patch_status(self.plan.0, &PatchParams::default(), &patch).await;
         patched.map(drop).context("the status of a schedule cannot be wiped")
     }
 
-    /// Does something to its newest child, if it has one.
+    /// Does something to the schedule's newest child, if there is one.
     async fn with_newest_child(&self, act: Act) -> Result<()> {
         let children = self.all.board.named(&format!("{}-", self.plan.0));
         let Some(child) = children.last().map(Arc::clone) else { return Ok(()) };
@@ -207,7 +207,7 @@ enum Act {
     Clear,
 }
 
-/// Accepts that the object is gone meanwhile, or has the change already.
+/// Ignores the error if the object is already gone, or already has the change.
 fn allow<T>(result: kube::Result<T>) -> kube::Result<()> {
     match result {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 422) => Ok(()),
@@ -215,7 +215,7 @@ fn allow<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Returns whether its status says that its current version is suspended, and that no child is at work.
+/// Returns whether the schedule's status reports that the current generation is suspended and that no child is at work.
 fn is_suspended(schedule: &DynamicObject) -> bool {
     let status = &schedule.data["status"];
     let is_seen = status["observedGeneration"].as_i64() == schedule.metadata.generation;

@@ -1,4 +1,4 @@
-//! The auditor's report, and whether enough has happened to give it meaning.
+//! Judges a soak: the auditor's report must be clean, and enough must have happened to make the report meaningful.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use wfe_core::Time;
 use wfe_testkit::record::{Change, Observed};
 use wfe_testkit::{Recording, World};
 
-/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of most other things. A few
-/// are rarer. A turn after a clearance needs a target that was blocked before. A failing schedule waits longer after
-/// each failure. A schedule has at most one triage in 20 seconds.
+/// How often each of these must happen for a soak to count: a hundred runs, and twenty times for most others. A few are
+/// rarer. A turn after a clearance requires a blocked target. A failing schedule waits longer after each failure. A
+/// schedule has at most one triage in 20 seconds.
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),
@@ -35,7 +35,7 @@ const REQUIRED: &[(&str, u64)] = &[
     ("triages", 1),
 ];
 
-/// Returns what must happen more often before the soak counts; `None` if it counts.
+/// Returns what must happen more often for the soak to count; `None` if nothing is missing.
 pub(crate) fn missing(counts: &Counts) -> Option<String> {
     let missing: Vec<String> = REQUIRED
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn missing(counts: &Counts) -> Option<String> {
     (!missing.is_empty()).then(|| missing.join(", "))
 }
 
-/// Ends the recording and judges it.
+/// Ends the recording, and fails unless the soak is clean and counts.
 pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
     let (changes, report) = wfe_tests::audit(world, recording).await?;
     println!("{} changes judged", changes.len());
@@ -58,7 +58,7 @@ pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
         silence::Version { at: at(change), kind: &change.kind, uid, object }
     });
     let end = changes.iter().map(at).max().unwrap_or_default();
-    // No fault of the soak lasts long enough to excuse a wait without a sign.
+    // No fault of the soak is long enough to excuse a wait that the status does not show.
     let silent = silence::lasted(versions, end);
     for lasted in &silent {
         println!("{lasted}");

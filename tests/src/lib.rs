@@ -1,4 +1,4 @@
-//! What the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`) share.
+//! Code for the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`).
 
 pub mod outcomes;
 mod quota;
@@ -18,16 +18,17 @@ use wfe_testkit::{Observed, Recording, World, record};
 pub use quota::quota_of_none;
 pub use stable::stable;
 
-/// How old an operator's view may be, including the time of a request: faults of the proxy delay both.
+/// How old an operator's view may be, including the duration of a request. The proxy's faults delay both.
 const LAG: Duration = Duration::from_secs(30);
 
-/// Ends a recording, and has the auditor judge it together with the audit log (section 16). Everything must have come
-/// to rest. Returns the changes and the auditor's report.
+/// Ends a recording, and has the auditor judge it together with the audit log (section 16). All executions must be at
+/// rest. Returns the changes and the auditor's report.
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
     audit_with(world, &[], recording).await
 }
 
-/// Does the same if other worlds share the execution namespace. The recording must have their executions too.
+/// Audits as [`audit`] does while other worlds share the execution namespace. The recording must include their
+/// executions.
 pub async fn audit_with(world: &World, neighbours: &[&World], recording: Recording) -> Result<(Vec<Observed>, Report)> {
     let changes = recording.stop().await?;
     let mut requests = world.audit().await?;
@@ -50,21 +51,21 @@ pub async fn audit_with(world: &World, neighbours: &[&World], recording: Recordi
     Ok((changes, report))
 }
 
-/// Writes a recording beside the audit log, for the auditor's own command. `KEEP=1` keeps both.
+/// Writes a recording beside the audit log, for the auditor's command line. `KEEP=1` keeps both files.
 fn keep(world: &World, changes: &[Observed]) -> Result<()> {
     let path = world.control_plane().dir().join(format!("{}.watch.jsonl", world.namespace()));
     record::write(changes, BufWriter::new(File::create(path)?))
 }
 
-/// Counts what a recording shows so far.
+/// Counts what has happened so far according to a recording.
 pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
     let changes: Vec<Change> = translate(&recording.so_far())?;
     let options = Options { policy: policy(world)?, lag: LAG, ..Options::default() };
     Ok(wfe_auditor::audit(&changes, &[], &options).counts)
 }
 
-/// Returns the policy of all operators that were started in a world; `None` if they had several. It is read from their
-/// flags, because no test sets it by the environment.
+/// Returns the policy of all operators that were started in a world; `None` if their policies differ. It is read from
+/// the flags, because no test sets a policy by the environment.
 fn policy(world: &World) -> Result<Option<Policy>> {
     let mut all: Vec<Policy> = Vec::new();
     for flags in world.operator_flags() {
@@ -75,8 +76,9 @@ fn policy(world: &World) -> Result<Option<Policy>> {
     Ok(all.pop().filter(|_| all.is_empty()))
 }
 
-/// The auditor reads files. It shares the format with the testkit's recordings, but no type.
+/// Converts recorded changes or requests to the auditor's types. The auditor and the testkit share only the file
+/// format.
 fn translate<T: DeserializeOwned>(recorded: &[impl Serialize]) -> Result<Vec<T>> {
-    // Each entry is converted on its own. A long recording would otherwise be in memory three times.
+    // Each entry is converted separately. Otherwise a long recording would be in memory three times.
     recorded.iter().map(|one| Ok(serde_json::from_value(serde_json::to_value(one)?)?)).collect()
 }

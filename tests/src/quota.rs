@@ -1,4 +1,4 @@
-//! A quota that allows nothing.
+//! A quota that allows no objects.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -7,7 +7,7 @@ use serde_json::json;
 use wfe_testkit::World;
 use wfe_testkit::awaits::{DEADLINE, ask_until};
 
-/// Sets a quota of none, and waits until admission enforces it. That is later than the quota's own status says.
+/// Sets a quota of zero, and waits until admission enforces it, which happens later than the quota's status says.
 pub async fn quota_of_none(world: &World, what: &str, resource: &ApiResource) -> Result<()> {
     let namespace = world.execution_namespace();
     let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &namespace);

@@ -1,9 +1,9 @@
-//! Text without the names that differ in every test run.
+//! Replaces the names in a text that differ in every test run.
 
 use wfe_testkit::World;
 
-/// Replaces names that change with names that never change: the namespaces of a world, its registry, and the names of
-/// Tekton's requests for bundles. (The latter are hashes over the request, the registry's port included.)
+/// Replaces names that vary by fixed names: the namespaces of a world, its registry, and the names of Tekton's requests
+/// for bundles. (These names are hashes over the request, including the port of the registry.)
 #[must_use]
 pub fn stable(world: &World, text: &str) -> String {
     let text = text

@@ -1,4 +1,4 @@
-//! Runs that never start anything, because they cannot be run as they were requested.
+//! Runs that start no step, because they cannot be run as requested.
 
 use serde_json::json;
 use wfe_testkit::{Outcome, Pipeline};

@@ -1,11 +1,11 @@
-//! Runs that take too long: the whole run, a task, or a task at the end; before and after a step has started.
+//! Runs that take too long: the whole run, a task, or a `finally` task, before or after a step has started.
 
 use serde_json::json;
 use wfe_testkit::{Outcome, Pipeline};
 
 use super::play::Play;
 
-/// Containers that stay in creation for ever.
+/// An outcome in which the containers wait for ever for their creation.
 const WAITING: Outcome = Outcome::Waiting("ContainerCreating");
 
 pub(super) fn plays() -> Vec<Play> {

@@ -1,4 +1,5 @@
-//! Runs that a person interferes with: cancelled, deleted, or a pod deleted; before and after a step has started.
+//! Runs in which a person intervenes by a cancellation or by deleting the run or a pod, before or after a step has
+//! started.
 
 use wfe_testkit::{Outcome, Pipeline};
 

@@ -1,4 +1,4 @@
-//! One play: its bundle, its surroundings, and how to see that it is over.
+//! One play: its bundle, its obstacles, its script, and how it ends.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Namespace;
@@ -13,39 +13,39 @@ use crate::quota::quota_of_none;
 /// A way in which a run ends.
 #[derive(Debug, Clone)]
 pub struct Play {
-    /// Its name, and that of its fixtures.
+    /// The name of the play and of its fixtures.
     pub name: &'static str,
-    /// What happens in it, in one sentence.
+    /// What happens in the play, in one sentence.
     pub about: &'static str,
-    /// The pipeline in its bundle, and the pipeline's name; `None` if the bundle is missing.
+    /// The pipeline in the bundle, and its name there; `None` if the bundle does not exist.
     bundle: Option<(Pipeline, &'static str)>,
     /// The time-out of the whole run.
     pub timeout: Option<&'static str>,
-    /// The service account of the pods.
+    /// The service account of the run's pods.
     pub service_account: Option<&'static str>,
-    /// Time-outs that only a plain PipelineRun can have. An execution has only one, for the whole run.
+    /// Time-outs for the recorder alone: a plain PipelineRun can have several, an execution only one for the whole run.
     pub plain_timeouts: Option<Value>,
-    /// The kind of object that a quota forbids in the namespace of the runs.
+    /// The kind of object that a quota forbids in the namespace of the runs, if any.
     quota: Option<Full>,
-    /// Whether the namespace of the runs admits only pods under the restricted Pod Security Standard.
+    /// Whether the namespace of the runs enforces the restricted Pod Security Standard.
     restricted: bool,
     script: Vec<(When, Act)>,
-    /// How to see that it is over.
+    /// How the play ends.
     pub end: End,
-    /// What the control plane must have.
+    /// Which Tekton the play requires.
     pub needs: Needs,
 }
 
-/// How to see that a play is over.
+/// How a play ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The run is done.
+    /// The run has finished.
     Done,
-    /// The run is done, and leaves an unfinished pod.
+    /// The run has finished, but leaves an unfinished pod.
     Leaves,
-    /// The run is gone.
+    /// The run is deleted.
     Gone,
-    /// The run never finishes, and stays where it is.
+    /// The run never finishes.
     Stuck,
     /// The run cannot be created.
     Refused,
@@ -58,17 +58,17 @@ pub(super) enum Full {
     Pods,
 }
 
-/// What a play requires of its control plane.
+/// The Tekton that a play requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Tekton as it is shipped.
+    /// Tekton in its released form.
     Shipped,
     /// Tekton after [`repair`](super::repair()).
     Repaired,
 }
 
 impl Play {
-    /// Returns a play of a bundle with this pipeline, whose run finishes by itself.
+    /// Returns a play whose bundle has this pipeline, and whose run finishes by itself.
     pub(super) fn of(name: &'static str, about: &'static str, pipeline: Pipeline) -> Self {
         Self {
             name,
@@ -135,7 +135,7 @@ impl Play {
         self
     }
 
-    /// Adds one more parameter to its pipeline.
+    /// Adds a parameter to the play's pipeline.
     #[must_use]
     pub fn declares(mut self, parameter: &str) -> Self {
         self.bundle = self.bundle.map(|(pipeline, name)| (pipeline.param(parameter), name));
@@ -161,7 +161,7 @@ impl Play {
         }
     }
 
-    /// Carries out the script, each act at its moment. The run need not exist yet.
+    /// Performs the acts of the script, each at its moment. The run need not exist yet.
     pub async fn perform(&self, world: &World, run: &str) -> Result<()> {
         for (when, act) in &self.script {
             when.comes(world, run).await.with_context(|| format!("{}: {when:?} did not come", self.name))?;
@@ -171,7 +171,7 @@ impl Play {
     }
 }
 
-/// Waits until only a person can change anything of a run: its tasks are done, and its pods have ended or are gone.
+/// Waits until nothing of a run changes without a person: its tasks are done, and its pods have ended or are gone.
 pub async fn await_rest(world: &World) -> Result<()> {
     let succeeded = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();

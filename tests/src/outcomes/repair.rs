@@ -1,4 +1,4 @@
-//! The changes to a Tekton as it is shipped that some plays need.
+//! Changes to a released Tekton, which some plays need.
 
 use anyhow::{Context as _, Result};
 use kube::Api;
@@ -6,8 +6,8 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::json;
 use wfe_testkit::{ControlPlane, manifests};
 
-/// Repairs two things in a Tekton as it is shipped: its `ResolutionRequest` can report a failure, and a pipeline can be
-/// a task of a pipeline. No other test may use the control plane.
+/// Repairs two things in a released Tekton: its `ResolutionRequest` can report a failure, and a pipeline can be a task
+/// of another pipeline. No other test may use the control plane.
 pub async fn repair(control_plane: &ControlPlane) -> Result<()> {
     let client = control_plane.client().await?;
     let crds: Api<DynamicObject> =
@@ -16,8 +16,8 @@ pub async fn repair(control_plane: &ControlPlane) -> Result<()> {
     let mut crd = crds.get(name).await?;
     let versions = crd.data["spec"]["versions"].as_array_mut().context("a CRD without versions")?;
     for version in versions {
-        // The shipped schema also requires `refSource` and `source`, which a failed request lacks. The API server then
-        // refuses its status, and the run waits for ever.
+        // The released schema also requires `refSource` and `source`, which a failed request lacks. The API server then
+        // refuses the status of the request, and the run waits for ever.
         version["schema"]["openAPIV3Schema"]["properties"]["status"]["required"] = json!(["data"]);
     }
     crd.metadata.managed_fields = None;
@@ -27,6 +27,6 @@ pub async fn repair(control_plane: &ControlPlane) -> Result<()> {
         Api::namespaced_with(client, "tekton-pipelines", &manifests::resource("v1", "ConfigMap"));
     let alpha = json!({"data": {"enable-api-fields": "alpha"}});
     flags.patch("feature-flags", &PatchParams::default(), &Patch::Merge(alpha)).await?;
-    // The controller certainly reads the flags when it starts.
+    // A restart makes sure that the controller has read the flags.
     control_plane.component("tekton-controller").restart().await
 }

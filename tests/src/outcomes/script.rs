@@ -1,11 +1,11 @@
-//! The interventions in a run while it is played, and their moments.
+//! The interventions in a run during a play, and when they happen.
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, World, look};
 
-/// A moment in the life of a run. Tasks have the names in the pipeline; a combination of a matrix is `task-0`.
+/// A moment in the life of a run. Tasks have their names in the pipeline. A combination of a matrix is `task-0`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum When {
     /// Tekton waits for the bundle.
@@ -14,28 +14,28 @@ pub(super) enum When {
     Waiting(&'static str),
     /// Tekton reports that a step of this task runs.
     Running(&'static str),
-    /// A step of this task runs again, after a failure.
+    /// After a failure, a step of this task runs again.
     Retrying(&'static str),
-    /// This task was handed to another controller.
+    /// This task is handed over to another controller.
     HandedOver(&'static str),
-    /// The controller of this task has been asked to stop.
+    /// The controller of this task is asked to stop.
     ToldToStop(&'static str),
 }
 
-/// An act on a run.
+/// An act on a run in a play.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Act {
-    /// Sets its `spec.status`, such as `Cancelled`.
+    /// Sets `spec.status` of the run, such as `Cancelled`.
     Set(&'static str),
-    /// Deletes it.
+    /// Deletes the run.
     Delete,
-    /// Deletes the pod of this task, and waits until the pod that Tekton makes as a replacement runs.
+    /// Deletes the pod of this task, and waits until Tekton's replacement of the pod runs.
     DeletePod(&'static str),
-    /// Evicts the pod of this task, as a kubelet that is short of memory does.
+    /// Evicts the pod of this task, as a kubelet with too little memory does.
     Evict(&'static str),
-    /// Ends the held pod of this task with this outcome.
+    /// Ends the held pod of this task with an outcome.
     End(&'static str, Outcome),
-    /// Answers for the controller of this task: `True` or `False`.
+    /// Sets the result of this task in place of its controller: `True` or `False`.
     Answer(&'static str, &'static str),
 }
 
@@ -126,7 +126,7 @@ fn pod_selector(run: &str, task: &str) -> String {
     format!("tekton.dev/taskRun={run}-{task}")
 }
 
-/// Waits until a pod of this task runs whose uid is another one.
+/// Waits until a pod of this task runs that has another uid than `not`.
 async fn running_pod(world: &World, run: &str, task: &str, not: &Value) -> Result<Value> {
     let task_run = format!("{run}-{task}");
     let is = |pod: &Value| {
@@ -139,7 +139,7 @@ async fn running_pod(world: &World, run: &str, task: &str, not: &Value) -> Resul
     world.await_pod(&format!("of {task_run} runs"), is).await
 }
 
-/// Returns the status of a pod that was evicted while it ran.
+/// Returns the status of a pod that was evicted while running.
 fn evicted(pod: &Value) -> Value {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {

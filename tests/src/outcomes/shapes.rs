@@ -1,4 +1,4 @@
-//! Runs whose pipeline is more than a row of tasks with one step each.
+//! Runs whose pipeline is more than a sequence of tasks with one step each.
 
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline};
@@ -83,7 +83,7 @@ fn of_tasks() -> Vec<Play> {
 }
 
 fn of_steps() -> Vec<Play> {
-    // Tekton's entrypoint writes these: an error to ignore, and a step that is skipped after a failure.
+    // Tekton's entrypoint reports these: an error that is to be ignored, and a step that is skipped after a failure.
     let says = |key: &str, value: &str| json!([{"key": key, "value": value, "type": 3}]).to_string();
     let three = || Pipeline::new().task("apply", Outcome::Ok).step("write", Outcome::Exit(5));
     vec![

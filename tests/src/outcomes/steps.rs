@@ -60,6 +60,6 @@ pub(super) fn plays() -> Vec<Play> {
     ]
 }
 
-/// Words that could mislead a reader of free text. None of them says why the step failed.
+/// A message with words that could mislead a program which searches text. None of the words says why the step failed.
 const WORDS: &str =
     "no room in bathroom-svc: quota-service says invalid-login, 403 forbidden, timeout, image not pulled";
