@@ -1,5 +1,5 @@
-//! What a cluster does by itself, in virtual time: Tekton's controller, which plays its recorded stories, the garbage
-//! collector and the kubelet.
+//! What a cluster does by itself, in virtual time. Tekton's controller plays its recorded stories, the garbage
+//! collector deletes objects without owners, and the kubelet ends pods.
 //!
 //! ```text
 //! tests/fixtures ── stories ── retell ─┐
@@ -7,8 +7,8 @@
 //!                          follow ─┬──────────────┼─ hand ── server
 //!                                  └── collector ─┘
 //! ```
-//! One task does all of it, one request after the other. The order follows from the seed and from the changes on the
-//! server. The task never reads a clock of its own, and its requests meet no network faults.
+//! One task does all of this, one request after the other. The order follows from the seed and from the changes on the
+//! server. The task never reads the machine's clock, and its requests meet no network faults.
 
 mod collector;
 mod ending;
@@ -47,20 +47,20 @@ pub struct Cluster {
     weather: watch::Receiver<Weather>,
 }
 
-/// What keeps the controllers from working. By default nothing does.
+/// Circumstances that keep the controllers from working. By default there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weather {
     /// Tekton's controller is stopped.
     pub tekton_is_down: bool,
-    /// Tekton loses requests to stop a run.
+    /// Tekton ignores requests to stop a run.
     pub cancels_are_lost: bool,
-    /// The hosts of registries from which nothing can be fetched.
+    /// The hosts of the registries from which nothing can be fetched.
     pub registries_down: BTreeSet<String>,
 }
 
 impl Cluster {
     /// Starts the controllers on the current runtime. They run until the task is aborted. The task ends by itself only
-    /// with an error: the fixtures cannot be read, or the server refuses a request that a real one accepts.
+    /// with an error: the fixtures cannot be read, or the server refuses a request that a real server accepts.
     ///
     /// `clock` and the clock of `api` must follow tokio's time.
     #[must_use]
@@ -86,11 +86,11 @@ impl Cluster {
         }
     }
 
-    /// Processes the changes, and returns the time.
+    /// Processes the changes since the last call, and returns the current time.
     fn take_in(&mut self) -> Result<Time> {
         let now = self.hand.now();
         self.changed.mark_unchanged();
-        // Stories that begin now begin in the current weather.
+        // A story that begins now begins with the current weather.
         self.tekton.learn(&self.weather.borrow());
         let objects = &mut self.objects;
         let news = self.hand.api.look(|server| objects.news(server));
@@ -103,7 +103,7 @@ impl Cluster {
         Ok(now)
     }
 
-    /// Waits until something changes, but no longer than `most`.
+    /// Waits until an object or the weather changes, but no longer than `most`.
     async fn wait(&mut self, most: Option<chrono::TimeDelta>) {
         // Tokio's timers have a resolution of milliseconds.
         let most = most.map(|most| most.to_std().unwrap_or_default().max(Duration::from_millis(1)));
@@ -114,7 +114,7 @@ impl Cluster {
             }
         };
         let turned = async {
-            // The sender of the weather is gone: the weather stays as it is.
+            // If the sender of the weather is dropped, the weather no longer changes.
             if self.weather.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -128,17 +128,17 @@ impl Cluster {
     }
 }
 
-/// Draws a duration in whole milliseconds.
+/// Draws a duration of whole milliseconds.
 fn delay(random: &mut Rng, most: Duration) -> Duration {
     Duration::from_millis(random.u64(..=u64::try_from(most.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// Returns the random numbers of a controller for one object. They do not depend on anything else that happens.
+/// Returns the random numbers of a controller for one object. They do not depend on other objects.
 fn random_for(seed: u64, controller: &str, object: &Value) -> Rng {
     let meta = &object["metadata"];
     let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
     let parts = [controller, object["kind"].as_str().unwrap_or_default(), &text("namespace"), &text("name")].join("/");
-    // FNV-1a gives the same numbers with every version of Rust.
+    // FNV-1a gives the same hash with every version of Rust.
     let hash = parts
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));

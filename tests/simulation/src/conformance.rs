@@ -1,7 +1,7 @@
-//! Plans of requests that a fake and a real API server must answer alike.
+//! Plans of requests to which a fake and a real API server must give equal answers.
 //!
-//! A [`Plan`] is made without a server, from a table or from a seed, and played on both through the same client. Values
-//! that are random on a server (uids, versions, times) are renamed in the order in which they first appear. Everything
+//! A [`Plan`] comes from a table or from a seed, without a server. Both servers get it through the same client. Values
+//! that are random on a server (uids, versions, times) are renamed in the order of their first appearance. Everything
 //! else must be equal: codes, reasons, refused fields, objects, pages, and the events of watches.
 
 mod call;
@@ -20,23 +20,23 @@ pub use table::{Row, rows, tabled, wrong_rows};
 
 use serde_json::Value;
 
-/// Requests in order, all in one namespace.
+/// Requests in order, all of them in one namespace.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The name in reports, such as `seed 7`.
+    /// The name of the plan in reports, such as `seed 7`.
     pub title: String,
-    /// The namespace, which is created before the plan and used by no other plan.
+    /// The namespace, which no other plan uses. It is created before the plan.
     pub namespace: String,
     /// The requests.
     pub calls: Vec<Call>,
 }
 
-/// How many differing answers of a plan are described. Later ones mostly follow from the first.
+/// How many differing answers of a plan are described. Later differences mostly follow from the first one.
 const DESCRIBED: usize = 3;
-/// How many characters of a request are shown.
+/// How many characters of a request a description shows.
 const SHOWN: usize = 600;
 
-/// Describes where a real and a fake server have answered differently, or returns `None` if they agree.
+/// Describes how the answers of a real and a fake server differ. `None` if they are equal.
 #[must_use]
 pub fn difference(plan: &Plan, real: &[Line], fake: &[Line]) -> Option<String> {
     let differing = real.iter().zip(fake).enumerate().filter(|(_, (real, fake))| real != fake);

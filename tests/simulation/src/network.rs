@@ -1,8 +1,8 @@
-//! The network between one replica and the API server. Every request takes some time, and some meet a fault of the
-//! plan.
+//! The network between one replica and the API server. Every request takes some time, and some requests meet a fault of
+//! the plan.
 //!
-//! A request that was sent stays in flight whatever happens to its sender. It may arrive after the sender gave up, lost
-//! the Lease or was killed.
+//! A request that was sent stays in flight whatever happens to its sender. It may arrive after the sender has given up,
+//! has lost the Lease or was killed.
 
 mod fate;
 mod refusal;
@@ -40,21 +40,21 @@ pub const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator"
 
 /// How long a request or an answer takes, in milliseconds.
 const LATENCY: std::ops::Range<u64> = 1..12;
-/// How long a connection hangs after it has lost data, in seconds, until it breaks. This is shorter than the time
-/// without changes after which a world counts as at rest.
+/// How many seconds a connection hangs after it has lost data, before it breaks. This is shorter than the time without
+/// changes after which a world counts as at rest.
 const HANGS: std::ops::Range<u64> = 1..45;
 
 pub(crate) use term::RENEW_DEADLINE;
 
-/// The connection broke, or never existed.
+/// The connection broke, or was never established.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("connection reset by peer")]
 pub struct Broken;
 
-/// An answer of the network.
+/// An answer that the network delivers.
 pub type Carried = Response<UnsyncBoxBody<Bytes, Broken>>;
 
-/// The connection of one replica to the API server. Cheap to clone.
+/// The connection of one replica to the API server. Clones share it.
 #[derive(Clone)]
 pub struct Network(Arc<Inner>);
 
@@ -66,7 +66,7 @@ struct Inner {
     record: Record,
     /// How many requests this replica has sent.
     sent: AtomicU64,
-    /// The time within which it may write.
+    /// The term within which the replica may write.
     term: Term,
 }
 
@@ -78,7 +78,7 @@ impl Network {
         Self(Arc::new(Inner { api, plan, begin, replica, record, sent, term }))
     }
 
-    /// Records that the process of this replica starts again: it no longer leads.
+    /// Records that the replica's process starts again, and therefore no longer leads.
     pub(crate) fn restarted(&self) {
         self.0.term.end();
     }
@@ -131,7 +131,7 @@ impl Network {
                 tokio::spawn(async move {
                     let answer = arrives.await;
                     sleep(back).await;
-                    drop(sender.send(answer)); // whoever asked may be gone
+                    drop(sender.send(answer)); // the sender of the request may be gone
                 });
                 let answer = answered.await.map_err(|_| Broken)?;
                 if answer_lost {
@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Delivers a request to the API server, once or twice, and returns the last answer.
+    /// Delivers a request to the API server once, or twice with a pause, and returns the last answer.
     async fn arrive(self, parts: Parts, body: Bytes, after: Duration, again: Option<Duration>) -> Answered {
         sleep(after).await;
         let ask = || {
@@ -167,7 +167,7 @@ impl Network {
         }
     }
 
-    /// Carries the events of a watch: late, after a silence, or until the watch breaks.
+    /// Delivers the events of a watch, which may be late or held back, until the watch breaks.
     fn carry(self, resource: String, body: UnsyncBoxBody<Bytes, Infallible>) -> UnsyncBoxBody<Bytes, Broken> {
         StreamBody::new(self.frames(resource, body)).boxed_unsync()
     }
@@ -182,7 +182,7 @@ impl Network {
             let cut = network.next_cut(&resource);
             let next = async {
                 let frame = body.frame().await;
-                network.hold(&resource).await; // the end does not arrive either
+                network.hold(&resource).await; // the end of a watch is held back too
                 frame.map(|frame| frame.map_err(never))
             };
             tokio::select! {
@@ -193,7 +193,7 @@ impl Network {
         })
     }
 
-    /// Waits while the plan delays the events of a watch.
+    /// Waits as long as the plan delays the events of a watch.
     async fn hold(&self, resource: &str) {
         sleep(Duration::from_millis(LATENCY.start)).await;
         loop {
@@ -223,7 +223,7 @@ impl Network {
         }
     }
 
-    /// Returns when a watch breaks next.
+    /// Returns the time at which a watch breaks next.
     fn next_cut(&self, resource: &str) -> Instant {
         const NEVER: Duration = Duration::from_hours(366 * 24);
         let at = self.at();
@@ -238,12 +238,12 @@ impl Network {
     }
 }
 
-/// Returns whether a fault of the resource `of` affects this resource. An empty `of` means all resources.
+/// Returns whether a fault for the resource `of` affects `resource`. An empty `of` affects all resources.
 fn is_about(of: &str, resource: &str) -> bool {
     of.is_empty() || of == resource
 }
 
-/// Returns the resource that a request watches, if it is a watch.
+/// Returns the watched resource if the request is a watch.
 fn watched(parts: &Parts) -> Option<String> {
     parts.uri.query()?.split('&').find(|pair| *pair == "watch=true")?;
     parts.uri.path().rsplit('/').next().map(str::to_owned)

@@ -1,5 +1,5 @@
-//! What must hold for every play of every plan. The auditor judges the records of the server. Each decision gets a
-//! second reading, and the final state is checked.
+//! What must hold for every play of every plan. The auditor judges the records of the server. Each decision is checked
+//! a second time, and so is the final state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,29 +27,31 @@ use crate::users::{self, executions_in, schedules_in};
 const AUDITED: [&str; 7] =
     ["WorkflowExecution", "WorkflowSchedule", "Namespace", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
 
-/// How often a replica may decide on the same view of one target within a second. A task with many retries has five
-/// pods, whose changes add nothing to the view. A busy loop decides as fast as the API server answers.
+/// The number of decisions within a second on the same view of a target at which a replica is in a busy loop. Some
+/// repetitions are legal: the changes of a task's pods may add nothing to the view.
 const ON_ONE_VIEW: u32 = 20;
 
-/// How many writes one execution may cost without faults:
+/// How many writes one execution may need without faults:
 /// - its run is created, committed to, released and deleted;
 /// - the status records Running, progress (twice), the end, the free target, and a block or its clearance;
-/// - three events report it.
+/// - three events report this.
 const WRITES_EACH: u64 = 14;
-/// How many writes a further attempt may cost: its record, its run, the commit, the release, progress (twice), the
+/// How many writes each further attempt may need: its record, its run, the commit, the release, progress (twice), the
 /// deletion of its run, and three events.
 const WRITES_AGAIN: u64 = 10;
 /// How long an execution may wait for its first status if only watches have faults. A silent watch is restarted after
-/// three minutes: this is twice that time, and a reserve.
+/// three minutes. The limit is twice that time, plus a reserve.
 const UNSEEN: chrono::TimeDelta = chrono::TimeDelta::minutes(10);
 
-/// How long an execution may wait for its first status if nothing delays the operator. A wait is reported after ten
-/// seconds, and the rest is reserve. After a failure a target may wait up to thirty seconds.
+/// How long an execution may wait for its first status if nothing delays the operator. The operator reports a wait
+/// after ten seconds, and the rest is reserve.
 const TOLD: chrono::TimeDelta = chrono::TimeDelta::seconds(20);
-/// How long a fault, or the start, can delay the operator afterwards: a silent watch is restarted after three minutes.
+/// How long a fault, or the start, may still delay the operator afterwards: a silent watch is restarted after three
+/// minutes.
 const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
 
-/// Judges properties that depend on the plan: the cost without faults, and whether an execution was overlooked.
+/// Judges two properties that depend on the plan: the number of writes without faults, and whether an execution was
+/// overlooked.
 pub fn judge_course(plan: &Plan, server: &Server, (begin, end): (Time, Time), record: &Record, created: u64) {
     let again = attempts_again(server);
     let allowed = created * WRITES_EACH + again * WRITES_AGAIN + writes_of_schedules(server);
@@ -84,8 +86,8 @@ pub fn judge_course(plan: &Plan, server: &Server, (begin, end): (Time, Time), re
     }
 }
 
-/// Judges waits without a report, if no fault delayed the operator at the time. With a wrong clock every deadline may
-/// be late.
+/// Judges waits that the status does not report, unless a fault delayed the operator at the time. If a clock is wrong,
+/// nothing is judged, because every deadline may be late.
 fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time, Time) -> bool, record: &Record) {
     if plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
         return;
@@ -97,17 +99,17 @@ fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time,
     });
     let was_calm = |until: Time| !hinders(until - TOLD_WITHIN, until);
     for lasted in silence::lasted(versions, end) {
-        // Work that was delayed when it was due is done when the delay has ended.
+        // Work that is due while it is delayed is done when the delay has ended.
         if was_calm(lasted.late) || was_calm(lasted.until) {
             record.broken(lasted.to_string());
         }
     }
 }
 
-/// Counts the writes that schedules may cost without faults:
+/// Counts the writes that schedules may need without faults:
 /// - a child is created, named and recorded;
 /// - a new plan, or a person's change, is written once;
-/// - the begin and end of a hold, and the results of a triage, are written and reported.
+/// - the beginning and end of a hold, and the results of a triage, are written and reported.
 fn writes_of_schedules(server: &Server) -> u64 {
     let held = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -130,7 +132,7 @@ fn writes_of_schedules(server: &Server) -> u64 {
     allowed
 }
 
-/// Counts the attempts after the first ones.
+/// Counts all attempts except the first attempt of each execution.
 fn attempts_again(server: &Server) -> u64 {
     let mut most: BTreeMap<String, usize> = BTreeMap::new();
     for (_, change) in server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution") {
@@ -143,7 +145,7 @@ fn attempts_again(server: &Server) -> u64 {
     most.values().map(|attempts| attempts.saturating_sub(1) as u64).sum()
 }
 
-/// Judges every decision of a replica when it is made.
+/// Returns an observer that judges every decision of a replica when it is made.
 #[must_use]
 pub fn observer(replica: u8, clock: Clock, record: Record) -> DecisionObserver {
     let views: Mutex<BTreeMap<String, View>> = Mutex::default();
@@ -177,7 +179,7 @@ pub fn observer(replica: u8, clock: Clock, record: Record) -> DecisionObserver {
     })
 }
 
-/// Returns how old a view may be when it leads to a child, including the time of the request. A silent watch is
+/// Returns how old the view for a child's creation may be, including the duration of the request. A silent watch is
 /// restarted after three minutes, and a request may be forty seconds late.
 fn lag(plan: &Plan) -> Duration {
     let is_harmless = |what: &Trouble| {
@@ -195,7 +197,7 @@ fn lag(plan: &Plan) -> Duration {
     if is_calm { Duration::from_secs(5) } else { Duration::from_mins(6) }
 }
 
-/// Lists the content of a target's view: the objects from its watches, with their versions if the view keeps them.
+/// Lists the objects in a target's view, with their versions if the view contains them.
 fn held(target: &Target) -> BTreeSet<String> {
     let executions = target.executions.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
     let runs = target.runs.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
@@ -207,7 +209,8 @@ fn held(target: &Target) -> BTreeSet<String> {
     executions.chain(runs).chain(residue).chain(schedules).collect()
 }
 
-/// Compares the views of the last decisions with the lists of a replica that starts when the world is at rest.
+/// Compares the views of the last decisions with the lists of the newcomer, a replica that starts when the world is at
+/// rest.
 pub fn judge_views(record: &Record, newcomer: &Record) {
     let known = record.views();
     for (target, (listed, _)) in newcomer.views() {
@@ -222,7 +225,7 @@ pub fn judge_views(record: &Record, newcomer: &Record) {
     }
 }
 
-/// The view of a replica's last decision.
+/// The view of a replica's last decision on a target, and how often the replica has decided on it.
 #[derive(Default)]
 struct View {
     seen: u64,
@@ -230,7 +233,7 @@ struct View {
     decided: u32,
 }
 
-/// Judges the whole play after everything has come to rest. Without a policy, clocks are wrong.
+/// Judges the whole play when everything is at rest. Without a policy, a clock is wrong.
 #[must_use]
 pub fn judge(
     plan: &Plan,
@@ -258,8 +261,8 @@ pub fn judge(
             })
         })
         .collect();
-    // A request that did not arrive is missing in the server's log. After a failed release the run may still be
-    // deleted.
+    // The server's log lacks a request that did not arrive. The auditor needs to know it: after a failed release, the
+    // operator may delete the run.
     let unpatched = record.unpatched_runs().into_iter().map(|((namespace, name), code)| Request {
         verb: "patch".to_owned(),
         user: OPERATOR.to_owned(),
@@ -293,7 +296,7 @@ pub fn judge(
     let are_clocks_right = policy.is_some();
     let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy, lag: lag(plan) };
     let report = audit(&changes, &requests, &options);
-    // If a replica's clock is wrong, its removals may be early by the clock of the server.
+    // A replica whose clock is wrong may delete too early by the clock of the server.
     let is_early = |rule: &str| matches!(rule, "removed-early" | "deleted-early");
     for violation in report.violations.iter().filter(|it| are_clocks_right || !is_early(it.rule)) {
         record.broken(violation.to_string().trim_end());
@@ -320,7 +323,7 @@ pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     lines.chain(schedules.map(|schedule| standing_of_schedule(&schedule))).collect()
 }
 
-/// Returns the state of a schedule: its failures in a row, its last outcome, and what holds it.
+/// Returns the final state of a schedule: its consecutive failures, its last outcome, and what holds it.
 fn standing_of_schedule(schedule: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("(none)").to_owned();
     let (meta, status) = (&schedule["metadata"], &schedule["status"]);
@@ -339,7 +342,7 @@ fn standing_of_schedule(schedule: &Value) -> String {
     )
 }
 
-/// Returns everything that is not at rest.
+/// Returns a description of everything that is not at rest.
 #[must_use]
 pub fn unrest(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

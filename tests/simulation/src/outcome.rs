@@ -8,23 +8,23 @@ use crate::record::Record;
 /// The outcome of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The violations; empty if all invariants held.
+    /// The violations. The list is empty if all invariants held.
     pub violations: Vec<String>,
     /// The hash of all requests, with their times, in hexadecimal digits.
     pub hash: String,
     /// How many requests the replicas sent.
     pub requests: u64,
-    /// How many decisions they made on a complete view.
+    /// How many decisions the replicas made on a complete view.
     pub decisions: u64,
     /// How long the play took, in virtual time.
     pub took: Duration,
-    /// How often each kind of fault struck.
+    /// How many times each kind of fault affected something.
     pub faults: BTreeMap<&'static str, u64>,
-    /// How often each event of the auditor's list happened.
+    /// How many times each event of the auditor's list happened.
     pub counts: BTreeMap<String, u64>,
-    /// The final state of each execution: name, phase and reason.
+    /// The final state of each execution: name, phase and reason. Schedules follow.
     pub executions: Vec<String>,
-    /// One line per request, if lines are kept.
+    /// One line for each request, if the record keeps lines.
     pub lines: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! A plan: everything that affects a cluster and its operators from outside, written down in advance.
 //!
-//! A plan is drawn from a seed, or read from a file. The operators' reactions follow from the plan alone: a plan that
-//! has broken something breaks it again.
+//! A plan is drawn from a seed, or read from a file. The operators' reactions depend on the plan alone, so a plan that
+//! has broken a rule will break it again.
 
 mod draw;
 mod operation;
@@ -20,11 +20,11 @@ pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
 /// Milliseconds of virtual time since the plan began.
 pub type Millis = u64;
 
-/// A plan.
+/// A plan of external events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Plan {
-    /// The seed of small choices: the duration of each request, the uids, and the jitter of the election.
+    /// The seed of random details: the duration of each request, the uids, and the jitter of the election.
     pub seed: u64,
     /// How many replicas there are.
     #[serde(default = "two")]
@@ -35,10 +35,10 @@ pub struct Plan {
     /// The version of Tekton whose recorded stories are played.
     #[serde(default = "newest")]
     pub tekton: String,
-    /// The deeds of people and programs, by time.
+    /// The operations of people and programs, in order of time.
     #[serde(default)]
     pub acts: Vec<Act>,
-    /// The faults and their times. Everything that can heal is healed after the last of these.
+    /// The faults and their times. Every fault that can heal has healed by the end of the last one.
     #[serde(default)]
     pub faults: Vec<Fault>,
 }
@@ -51,63 +51,63 @@ fn newest() -> String {
     "v1.12.0".to_owned()
 }
 
-/// A deed at a time.
+/// An operation at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Act {
-    /// When the deed happens.
+    /// When the operation is performed.
     pub at: Millis,
-    /// The deed.
+    /// The operation.
     #[serde(rename = "do")]
     pub what: Operation,
 }
 
-/// A fault that lasts for some time.
+/// A fault during a period of time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fault {
-    /// When it begins.
+    /// When the fault begins.
     pub from: Millis,
-    /// When it ends.
+    /// When the fault ends.
     pub to: Millis,
-    /// The affected replica; all replicas if it is missing.
+    /// The affected replica; `None` for all replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<u8>,
     /// The kind of the fault.
     pub what: Trouble,
 }
 
-/// A kind of fault. `percent` is how many of a hundred requests are affected.
+/// A kind of fault. `percent` is the percentage of affected requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Trouble {
     /// Requests never arrive.
     Lost {
-        /// How many of a hundred.
+        /// The percentage of affected requests.
         percent: u8,
     },
-    /// Requests are executed, and their answers never arrive.
+    /// Requests are executed, but their answers never arrive.
     AnswerLost {
-        /// How many of a hundred.
+        /// The percentage of affected requests.
         percent: u8,
     },
     /// Requests arrive twice.
     Doubled {
-        /// How many of a hundred.
+        /// The percentage of affected requests.
         percent: u8,
     },
     /// Requests arrive late, possibly after their sender has given up.
     Late {
-        /// How many of a hundred.
+        /// The percentage of affected requests.
         percent: u8,
         /// The delay, in milliseconds.
         by: Millis,
     },
     /// Requests are refused with this HTTP status.
     Refused {
-        /// How many of a hundred.
+        /// The percentage of affected requests.
         percent: u8,
-        /// The status, such as 429 or 503.
+        /// The HTTP status, such as 429 or 503.
         code: u16,
         /// The affected verb, such as `patch`; empty for all verbs.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -116,7 +116,7 @@ pub enum Trouble {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         resource: String,
     },
-    /// The permission for this operation is missing.
+    /// The operator lacks the permission for this operation.
     Denied {
         /// The verb, such as `create`.
         verb: String,
@@ -128,7 +128,7 @@ pub enum Trouble {
         /// The resource, such as `pipelineruns`.
         resource: String,
     },
-    /// The CRD of executions is replaced by one without these fields.
+    /// The CRD of executions is replaced by a CRD that lacks these fields.
     FieldsDropped {
         /// The fields, such as `status.pipelineRunRef`.
         fields: Vec<String>,
@@ -141,7 +141,7 @@ pub enum Trouble {
         /// The delay, in milliseconds.
         by: Millis,
     },
-    /// Watches stay open and deliver nothing.
+    /// Watches stay open, but deliver nothing.
     WatchSilent {
         /// The affected resource; empty for all resources.
         #[serde(default)]
@@ -152,26 +152,26 @@ pub enum Trouble {
         /// The affected resource; empty for all resources.
         #[serde(default)]
         resource: String,
-        /// The status, such as 410 or 403.
+        /// The HTTP status, such as 410 or 403.
         code: u16,
     },
     /// No request of the replica arrives, and its watches are silent.
     Partition,
-    /// The process is killed, and starts again when the fault ends.
+    /// The process is killed, and another starts when the fault ends.
     Crash,
-    /// The process is asked to stop, and starts again when the fault ends.
+    /// The process is asked to stop, and another starts when the fault ends.
     Restart,
-    /// The clock is wrong by this many seconds. Does not heal.
+    /// The clock is wrong by this many seconds. This fault does not heal.
     Clock {
-        /// Seconds ahead; negative for behind.
+        /// How many seconds the clock is ahead; negative if it is behind.
         ahead: i32,
     },
-    /// When the fault begins, the API server forgets all changes: watches from before have expired.
+    /// When the fault begins, the API server forgets all earlier changes, so watches from before expire.
     Compacted,
     /// Tekton's controller is stopped.
     TektonDown,
-    /// Tekton loses requests to stop a run during this fault. It ignores such a run until the run changes after the end
-    /// of the fault.
+    /// Tekton ignores requests to stop a run during this fault. After the fault it ignores such a run until the run
+    /// changes again.
     CancelsLost,
     /// Nothing can be fetched from this registry.
     RegistryDown {
@@ -188,7 +188,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Returns the name of the kind, for counts.
+    /// Returns the name of this kind of fault for counters.
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
@@ -216,8 +216,8 @@ impl Trouble {
         }
     }
 
-    /// Returns whether an operator can still write the statuses of all executions. The permission to create or get is
-    /// missing, or only a registry or Tekton has the fault.
+    /// Returns whether an operator can still write the statuses of all executions. It can if it lacks only the
+    /// permission to create or get, or if only a registry or Tekton is affected.
     #[must_use]
     pub fn leaves_statuses(&self) -> bool {
         match self {
@@ -227,13 +227,13 @@ impl Trouble {
         }
     }
 
-    /// Returns whether only watches are affected.
+    /// Returns whether the fault only delays watches, or lets them expire.
     #[must_use]
     pub fn is_about_watches(&self) -> bool {
         matches!(self, Self::WatchSilent { .. } | Self::WatchLate { .. } | Self::Compacted)
     }
 
-    /// Returns whether the fault ends when everything heals.
+    /// Returns whether the fault ends by itself.
     #[must_use]
     pub fn heals(&self) -> bool {
         !matches!(self, Self::Clock { .. })
@@ -241,7 +241,7 @@ impl Trouble {
 }
 
 impl Fault {
-    /// Returns whether the fault strikes a replica at this time.
+    /// Returns whether the fault affects a replica at this time.
     #[must_use]
     pub fn strikes(&self, replica: u8, at: Millis) -> bool {
         self.replica.is_none_or(|struck| struck == replica)
@@ -266,16 +266,16 @@ pub enum PlanError {
     Invalid {
         /// The path of the file.
         path: String,
-        /// The error and its place.
+        /// The error and its position.
         source: serde_json::Error,
     },
-    /// The plan contains something impossible.
+    /// The plan has a contradiction.
     #[error("the plan cannot be played: {0}")]
     Impossible(String),
 }
 
 impl Plan {
-    /// Reads a plan from a file of JSON.
+    /// Reads a plan from a JSON file.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let shown = || path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable { path: shown(), source })?;
@@ -284,7 +284,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks what the types do not guarantee.
+    /// Checks the rules of a plan that the types do not enforce.
     pub fn check(&self) -> Result<(), PlanError> {
         let impossible = |why: String| Err(PlanError::Impossible(why));
         if !(1..=3).contains(&self.replicas) {
@@ -314,8 +314,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns whether each leader sees what there is: limits are then exact. A request that is late may arrive in the
-    /// next term, and a watch that is behind shows a task later than the end of its run.
+    /// Returns whether every leader's view is current, so that limits are exact. It is not if a request may arrive in
+    /// the next leader's term, or if watches may be behind.
     #[must_use]
     pub fn is_seen_in_time(&self) -> bool {
         let is_blind = |what: &Trouble| {
@@ -338,7 +338,7 @@ impl Plan {
         !self.faults.iter().any(|fault| is_blind(&fault.what) || divides(&fault.what))
     }
 
-    /// Returns the time after the last act and the last fault that heals.
+    /// Returns the time of the last act, or the end of the last fault that heals, whichever is later.
     #[must_use]
     pub fn calm_from(&self) -> Millis {
         let acts = self.acts.iter().map(|act| act.at);
@@ -348,7 +348,7 @@ impl Plan {
 }
 
 impl fmt::Display for Plan {
-    /// Formats the plan as in a file.
+    /// Formats the plan as JSON, as in a file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?)
     }

@@ -1,4 +1,4 @@
-//! The record of one play: every request of a replica, as a hash, and as lines if a reader needs them.
+//! The record of one play. Every request of a replica goes into a hash, and into a line if lines are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::plan::Millis;
 
-/// The shared record of a play. Cheap to clone.
+/// The record of a play. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Record(Arc<Mutex<Kept>>);
 
@@ -23,24 +23,24 @@ struct Kept {
     decisions: u64,
     /// How many requests were writes, except those of the Lease.
     writes: u64,
-    /// One line per request, if lines are kept.
+    /// One line for each request, if lines are kept.
     lines: Option<Vec<String>>,
-    /// How often each kind of fault struck a request.
+    /// How many times each kind of fault affected a request.
     struck: BTreeMap<&'static str, u64>,
     violations: Vec<String>,
-    /// The runs with a change that did not reach the API server, by namespace and name. The value is the HTTP status
+    /// The runs with a patch that did not reach the API server, by namespace and name. The value is the HTTP status
     /// that the replica got.
     unpatched: BTreeMap<(String, String), u16>,
     /// The views of the first and of the last decision, by target.
     views: BTreeMap<String, (View, View)>,
-    /// When the last decision wants the next one, by target.
+    /// When the last decision on each target asks for the next decision.
     wakes: BTreeMap<String, Instant>,
 }
 
-/// The view of a decision on a target: each object with its version.
+/// What a decision on a target has seen: each object with its version.
 pub(crate) type View = BTreeSet<String>;
 
-/// How many violations of one play are kept. One is enough to fail, and some more help to understand it.
+/// How many violations of one play are kept. One is enough to fail, and a few more help to find the cause.
 const MAX_VIOLATIONS: usize = 20;
 
 impl Record {
@@ -70,13 +70,13 @@ impl Record {
         }
     }
 
-    /// Returns how many requests were writes, except those of the Lease.
+    /// Returns the number of writes, except those to the Lease.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.kept().writes
     }
 
-    /// Records a decision on a target, and when the replica wants to decide again.
+    /// Records a decision on a target, and when the replica asks for the next decision.
     pub(crate) fn decided(&self, target: &str, wake: Option<Instant>) {
         let mut kept = self.kept();
         kept.decisions += 1;
@@ -86,13 +86,13 @@ impl Record {
         }
     }
 
-    /// Returns whether a target is due within this span: time alone may then change something.
+    /// Returns whether a decision on any target is due within this time. If so, something may change without an event.
     pub(crate) fn wakes_within(&self, span: Duration) -> bool {
         let now = Instant::now();
         self.kept().wakes.values().any(|wake| (now..now + span).contains(wake))
     }
 
-    /// Records a change that did not reach the API server: the server's log does not have it.
+    /// Records a patch of a run that did not reach the API server, and is therefore missing in the server's log.
     pub(crate) fn kept_from_server(&self, parts: &Parts, code: u16) {
         let path: Vec<&str> = parts.uri.path().split('/').collect();
         if parts.method == http::Method::PATCH
@@ -102,12 +102,12 @@ impl Record {
         }
     }
 
-    /// Returns the runs with a change that did not reach the API server, by namespace and name.
+    /// Returns the runs with a patch that did not reach the API server, by namespace and name.
     pub(crate) fn unpatched_runs(&self) -> BTreeMap<(String, String), u16> {
         self.kept().unpatched.clone()
     }
 
-    /// Records the view of a decision.
+    /// Records what a decision has seen.
     pub(crate) fn viewed(&self, target: &str, view: View) {
         let mut kept = self.kept();
         if let Some((_, last)) = kept.views.get_mut(target) {
@@ -117,18 +117,18 @@ impl Record {
         }
     }
 
-    /// Returns the views of the first and of the last decision, by target.
+    /// Returns what the first and the last decision have seen, by target.
     pub(crate) fn views(&self) -> BTreeMap<String, (View, View)> {
         self.kept().views.clone()
     }
 
-    /// Returns how many decisions there were.
+    /// Returns the number of decisions.
     #[must_use]
     pub fn decisions(&self) -> u64 {
         self.kept().decisions
     }
 
-    /// Records that a fault struck.
+    /// Records that a fault has affected something.
     pub(crate) fn struck(&self, label: &'static str) {
         *self.kept().struck.entry(label).or_default() += 1;
     }
@@ -141,25 +141,25 @@ impl Record {
         }
     }
 
-    /// Returns how many requests there were, and their hash in hexadecimal digits.
+    /// Returns the number of requests, and their hash in hexadecimal digits.
     #[must_use]
     pub fn hash(&self) -> (u64, String) {
         let kept = self.kept();
         let digest = kept.hash.clone().finalize();
         let hex = digest.iter().take(8).fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}"); // a String takes everything
+            let _ = write!(hex, "{byte:02x}"); // writing to a String never fails
             hex
         });
         (kept.requests, hex)
     }
 
-    /// Takes the kept lines.
+    /// Removes and returns the lines.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.kept().lines.take().unwrap_or_default()
     }
 
-    /// Returns how often each kind of fault struck.
+    /// Returns how many times each kind of fault affected something.
     #[must_use]
     pub fn faults(&self) -> BTreeMap<&'static str, u64> {
         self.kept().struck.clone()

@@ -1,8 +1,8 @@
 //! The fake API server as a synchronous value, without a clock, a runtime or a client.
 //!
-//! It follows the rules of kube-apiserver that the operator relies on: versions, conflicts, preconditions,
-//! subresources, deletion, selectors, pages, watches. Authentication, authorization, admission and garbage collection
-//! are not part of it. The operator does not use server-side apply, which is answered with 415.
+//! The server follows those rules of kube-apiserver that the operator relies on: versions, conflicts, preconditions,
+//! subresources, deletion, selectors, pages, watches. It does not implement authentication, authorization, admission
+//! and garbage collection. It answers server-side apply with 415, because the operator does not use it.
 
 mod answer;
 mod audit;
@@ -39,10 +39,10 @@ use kind::kinds;
 use store::Store;
 use target::{Part, Query, Target};
 
-/// The largest request body: the limit of kube-apiserver.
+/// The largest request body, which is the limit of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// The path of CRDs. They are read by name, and no request changes one.
+/// The path of CRDs, which are only read by name.
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 
 /// The reply to a request: an answer, or a watch with events to fetch.
@@ -54,27 +54,28 @@ pub enum Reply {
     Watch(Watch),
 }
 
-/// A cluster's objects, and the rules by which requests change them.
+/// The objects of a cluster, and the rules by which requests change them.
 #[derive(Debug)]
 pub struct Server {
     kinds: &'static [Kind],
     store: Store,
-    /// The uids of objects without `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
+    /// The uids of objects that have lost `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
     unmanaged: BTreeSet<String>,
-    /// The uids of objects that were not written since their creation: the default of their status is not stored.
+    /// The uids of objects that were not written since their creation. The default values in their status are not
+    /// stored yet.
     undefaulted: BTreeSet<String>,
-    /// The fields of `WorkflowExecutions` that the CRD currently lacks, such as `status.phase`.
+    /// The fields of `WorkflowExecutions` that the CRD lacks at present, such as `status.phase`.
     dropped: Vec<String>,
     /// How often the CRD was changed. Watches from before a change end.
     crd_changes: u64,
-    /// Watches that began before this number of changes have ended.
+    /// Watches that began before this change of the CRD have ended.
     ended_before: u64,
     /// The audit log, if it is kept.
     audit_log: Option<Vec<Entry>>,
 }
 
 impl Server {
-    /// Creates an empty server. All generated values, such as uids, follow from the seed.
+    /// Creates an empty server. All generated values, such as uids, depend only on the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Server {
         }
     }
 
-    /// Answers one request at this time.
+    /// Answers a request at this time.
     pub fn handle(&mut self, request: &Request<Bytes>, now: Time) -> Reply {
         self.store.now = now;
         let reply = self.route(request, now).unwrap_or_else(Reply::Answer);
@@ -129,8 +130,8 @@ impl Server {
         Ok(Answer::ok(self.shown(target.kind, object)))
     }
 
-    /// Removes these fields from the CRD of executions from now on. The API server applies this at once. Watches from
-    /// before deliver the changed objects until [`end_watches_of_old_crds`](Self::end_watches_of_old_crds).
+    /// Removes these fields from the CRD of executions. Requests notice the change at once. Earlier watches deliver the
+    /// changed objects until [`end_watches_of_old_crds`](Self::end_watches_of_old_crds).
     pub fn drop_fields(&mut self, fields: &[String]) {
         self.dropped = fields.to_vec();
         self.crd_changes += 1;
@@ -141,7 +142,7 @@ impl Server {
         self.ended_before = self.crd_changes;
     }
 
-    /// Returns an object as the API server shows it: without the fields that its CRD lacks.
+    /// Returns an object as the API server shows it, without the fields that the CRD lacks.
     fn shown(&self, kind: usize, object: &Value) -> Value {
         let mut shown = object.clone();
         if self.drops_of(kind) {
@@ -169,26 +170,27 @@ impl Server {
         self.store.changes()
     }
 
-    /// Keeps everything from now on: the changes, compacted or not, and the audit log.
+    /// Keeps all further changes, even after a compaction, and all further requests.
     pub fn keep_records(&mut self) {
         self.store.keep_archive();
         self.audit_log.get_or_insert_default();
     }
 
-    /// Returns the kept changes, oldest first, each with the kind of its object. Empty if changes are not kept.
+    /// Returns the kept changes, oldest first, each with the kind of its object. Without
+    /// [`keep_records`](Self::keep_records) there are none.
     pub fn archive(&self) -> impl Iterator<Item = (&Kind, &Change)> {
         self.store.archive().iter().map(|change| (&self.kinds[change.key.kind], change))
     }
 
-    /// Returns the revision of the newest kept change of any other kind than this one, or 0.
+    /// Returns the revision of the newest kept change to an object of any kind except this one, or 0.
     #[must_use]
     pub fn newest_change_but_of(&self, plural: &str) -> u64 {
         let newest = self.store.archive().iter().rev().find(|change| self.kinds[change.key.kind].plural != plural);
         newest.map_or(0, |change| change.revision)
     }
 
-    /// Returns the changes after a revision, oldest first. `None` if some of them are compacted, or if the server is at
-    /// an older revision.
+    /// Returns the changes after a revision, oldest first. `None` if some of them are compacted, or if the revision is
+    /// in the future.
     #[must_use]
     pub fn changes_after(&self, revision: u64) -> Option<impl Iterator<Item = &Change>> {
         let is_known = (self.store.compacted()..=self.store.revision()).contains(&revision);
@@ -200,13 +202,13 @@ impl Server {
         self.store.objects()
     }
 
-    /// Returns the kind of an object, if the server knows it.
+    /// Returns the kind of an object; `None` if the server does not know the kind.
     #[must_use]
     pub fn kind_of(&self, object: &Value) -> Option<&Kind> {
         self.kinds.iter().find(|kind| object["kind"] == kind.kind && object["apiVersion"] == kind.api_version())
     }
 
-    /// Forgets all changes so far, as etcd does every few minutes: lists and watches from before have expired.
+    /// Forgets all changes so far, as etcd does every few minutes. Earlier lists and watches expire.
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
     }

@@ -1,4 +1,4 @@
-//! The fake API server behind kube's `Client`: a tower service in the same thread, without sockets.
+//! The fake API server behind kube's `Client`, as a tower service in the same thread and without sockets.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -25,19 +25,19 @@ use crate::server::{Answer, Reply, Server, USER, Watch};
 /// The answer of the service.
 pub type Answered = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A fake API server for any number of clients. All clones are the same server, and cheap.
+/// A fake API server for any number of clients. All clones share one server.
 #[derive(Clone)]
 pub struct FakeApi {
     server: Arc<Mutex<Server>>,
     /// Notifies the cluster of changes.
     changed: watch::Sender<u64>,
-    /// Notifies the watches, in the order in which they wait. (A channel of tokio would use a random order.)
+    /// Notifies the watches in the order in which they wait. A channel of tokio would notify them in a random order.
     waiting: Arc<Notify>,
     now: Arc<dyn Fn() -> Time + Send + Sync>,
 }
 
 impl FakeApi {
-    /// Creates an empty server. `now` returns the time for each request.
+    /// Creates an empty server. `now` returns the time of each request.
     #[must_use]
     pub fn new(seed: u64, now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         let server = Arc::new(Mutex::new(Server::new(seed)));
@@ -50,7 +50,7 @@ impl FakeApi {
         Client::new(self.clone(), "default")
     }
 
-    /// Reads or changes the server between two requests.
+    /// Reads or changes the server between two requests, and notifies the watches.
     pub fn with<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
         let mut server = self.server();
         let seen = look(&mut server);
@@ -58,8 +58,8 @@ impl FakeApi {
         seen
     }
 
-    /// Sends a request as a user within the cluster, without a network, and returns the answer at once. A PATCH is a
-    /// merge patch.
+    /// Sends a request as a user within the cluster, without the simulated network, and returns the answer at once. A
+    /// PATCH is a merge patch.
     #[must_use]
     pub fn ask(&self, user: &str, method: &Method, path: &str, body: &Value) -> Answer {
         let sent = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
@@ -129,13 +129,13 @@ impl FakeApi {
         }
     }
 
-    /// Delivers the events of a watch as lines, until the watch has ended.
+    /// Delivers the events of a watch as lines until the watch has ended.
     fn deliver(self, watch: Watch) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
         stream::unfold((self, watch), |(api, mut watch)| async move {
             loop {
                 let waiting = Arc::clone(&api.waiting);
                 let mut changed = pin!(waiting.notified());
-                changed.as_mut().enable(); // what is changed from here on is not missed
+                changed.as_mut().enable(); // changes from here on are not missed
                 let now = (api.now)();
                 let events = api.server().events(&mut watch, now);
                 if !events.is_empty() {

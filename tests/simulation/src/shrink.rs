@@ -1,16 +1,16 @@
-//! Makes a plan that breaks a rule smaller: fewer faults, then fewer acts, then shorter faults.
+//! Makes a plan that breaks a rule smaller: first fewer faults, then fewer acts, then shorter faults.
 
 use crate::plan::Plan;
 use crate::world::{How, play};
 
-/// How many smaller plans are tried. This takes some minutes.
+/// How many smaller plans are tried. They take some minutes.
 const TRIES: usize = 600;
 
-/// Returns the smallest found plan that still has the same violation. Violations are compared up to their first digit,
-/// because names and times follow.
+/// Returns the smallest plan found that still has the same violation. Only the text of violations up to the first digit
+/// is compared, because names and times follow.
 ///
 /// # Errors
-/// Why a plan cannot be played.
+/// Returns an error if the plan cannot be played.
 pub fn shrink(plan: &Plan) -> anyhow::Result<Plan> {
     let mut search = Search { kind: None, tries: 0 };
     search.kind = search.kind_of(plan)?;
@@ -27,7 +27,7 @@ pub fn shrink(plan: &Plan) -> anyhow::Result<Plan> {
 }
 
 struct Search {
-    /// The violation of the original plan.
+    /// The violation of the original plan, up to the first digit.
     kind: Option<String>,
     tries: usize,
 }
@@ -44,7 +44,7 @@ impl Search {
         Ok(self.tries < TRIES && plan.check().is_ok() && self.kind_of(plan)? == self.kind)
     }
 
-    /// Removes parts of a list: first halves, then ever smaller parts.
+    /// Removes parts of a list: first halves, then smaller and smaller parts.
     fn thin<T: Clone>(&mut self, plan: &mut Plan, list: fn(&mut Plan) -> &mut Vec<T>) -> anyhow::Result<()> {
         let mut size = list(plan).len().div_ceil(2);
         while size > 0 {
@@ -64,7 +64,7 @@ impl Search {
         Ok(())
     }
 
-    /// Halves the length of each fault as often as possible.
+    /// Halves the duration of each fault as many times as possible.
     fn shorten(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
         for number in 0..plan.faults.len() {
             loop {

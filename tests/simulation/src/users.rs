@@ -1,4 +1,4 @@
-//! The people and programs of a cluster. They create executions, and do what the operator does not expect.
+//! The people and programs of a cluster. They create executions, and do things that the operator does not expect.
 
 mod schedules;
 
@@ -14,18 +14,18 @@ use crate::service::FakeApi;
 use schedules::Schedules;
 pub use schedules::schedules_in;
 
-/// The user name of a person.
+/// The user name of the person.
 pub(crate) const PERSON: &str = "alice@example.com";
-/// The registry of bundles if a plan names none.
+/// The registry of a bundle unless the plan names one.
 const REGISTRY: &str = "registry.test";
 /// The namespace of all runs.
 pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
-/// The label of a pod with the name of its run.
+/// The label of a pod that contains the name of its run.
 const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
-/// A finalizer that no controller in the cluster handles.
+/// A finalizer that no controller in the cluster removes.
 const FINALIZER: &str = "example.com/archive";
 
-/// A user with every permission.
+/// A person with every permission.
 pub struct People {
     api: FakeApi,
     clock: Clock,
@@ -33,13 +33,13 @@ pub struct People {
 }
 
 impl People {
-    /// Creates people in a cluster. Their bundles name stories of the version `tekton`.
+    /// Creates a person in a cluster. The bundles contain the stories of the version `tekton`.
     #[must_use]
     pub fn new(api: FakeApi, clock: Clock, tekton: &str) -> Self {
         Self { api, clock, tekton: tekton.to_owned() }
     }
 
-    /// Performs one deed. It is skipped if the object does not exist, or if the API server refuses it.
+    /// Performs an operation. Nothing happens if the object does not exist, or if the API server refuses the operation.
     pub fn act(&self, deed: &Operation) {
         let path = path_of(deed.object());
         match deed {
@@ -142,7 +142,7 @@ impl People {
         }
     }
 
-    /// Returns the path of the newest run for an execution with this name.
+    /// Returns the path of the newest run of an execution with this name.
     fn run_of(&self, execution: &str) -> Option<String> {
         let is_its = |run: &Value| run["metadata"]["annotations"][labels::ANNOTATION_WORKFLOW_EXECUTION] == *execution;
         let newest = self.api.all(&runs()).into_iter().filter(is_its).max_by_key(|run| {
@@ -152,7 +152,7 @@ impl People {
         Some(format!("{}/{}", runs(), newest["metadata"]["name"].as_str()?))
     }
 
-    /// Marks each container of a run's pods as running, if all of them wait.
+    /// Marks the containers of a run's pods as running. Only pods whose containers are all waiting are changed.
     fn start_pods(&self, execution: &str) {
         let Some(run) = self.run_of(execution) else { return };
         let run = run.rsplit('/').next().unwrap_or_default();
@@ -173,7 +173,7 @@ impl People {
         }
     }
 
-    /// Creates a run with the next name in the chain of this execution's target.
+    /// Creates a run with the next name in the sequence of runs on this execution's target.
     fn forge_run(&self, execution: &str) {
         let found = self.api.ask("", &Method::GET, &path_of(execution), &Value::Null).body;
         let target = found["spec"]["targetResource"].as_str().and_then(|target| TargetName::parse(target).ok());
@@ -200,7 +200,7 @@ impl People {
     }
 
     fn ask(&self, method: &Method, path: &str, body: &Value) {
-        // A refused request is ignored: people make mistakes.
+        // Refused requests are ignored, because people make mistakes.
         let _ = self.api.ask(PERSON, method, path, body);
     }
 }

@@ -6,8 +6,8 @@
 //!                                                  │                              │
 //!                                               DecisionObserver ──► oracle ◄── its records ┘
 //! ```
-//! Time stands still while a task computes, and jumps to the next timer when all tasks wait. A plan therefore always
-//! leads to the same requests at the same times.
+//! Virtual time stands still while a task computes, and jumps to the next timer when all tasks wait. A plan therefore
+//! always leads to the same requests at the same times.
 
 mod supervisor;
 
@@ -39,16 +39,16 @@ const SYSTEM: &str = "kubernaut-system";
 /// The time at which a world begins, in seconds of the Unix epoch: 2027-01-01.
 const BEGIN: i64 = 1_798_761_600;
 /// How long a world may take to come to rest after the last fault. This is longer than the deadlines of a start and of
-/// a drain together, with their retries.
+/// a drain together, including retries.
 const REST_WITHIN: Duration = Duration::from_mins(45);
 /// How long nothing may change before a world counts as at rest.
 const STILL: Duration = Duration::from_mins(1);
-/// How long the newcomer is watched, a replica that starts when the world is at rest. By then it must have the Lease
-/// and its lists.
+/// How long the newcomer runs, a replica that starts when the world is at rest. Within this time it gets the Lease and
+/// its lists.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
-/// How long a watch continues after a change of its CRD, in milliseconds.
+/// How long a watch continues after a change to its CRD, in milliseconds.
 const OLD_WATCH: Millis = 1_000;
-/// The number of the newcomer.
+/// The number of the newcomer among the replicas.
 const NEWCOMER: u8 = 9;
 
 /// Options of a play.
@@ -58,10 +58,10 @@ pub struct How {
     pub lines: bool,
 }
 
-/// Plays a plan from its begin until everything has come to rest, and judges it.
+/// Plays a plan from its beginning until everything is at rest, and judges the play.
 ///
 /// # Errors
-/// Why the plan cannot be played.
+/// Returns an error if the plan cannot be played.
 pub fn play(plan: &Plan, how: How) -> anyhow::Result<Outcome> {
     plan.check()?;
     let flags: Vec<String> = plan.flags.clone();
@@ -71,7 +71,7 @@ pub fn play(plan: &Plan, how: How) -> anyhow::Result<Outcome> {
     count_panics();
     PANICS.set(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    // Created inside the runtime: the world begins by the clock of the runtime, not by that of the machine.
+    // The world is created inside the runtime, because it begins at the runtime's time and not at the machine's.
     let outcome = runtime.block_on(async { World::new(plan.clone(), in_force, record)?.play().await });
     drop(runtime);
     let mut outcome = outcome?;
@@ -82,11 +82,11 @@ pub fn play(plan: &Plan, how: How) -> anyhow::Result<Outcome> {
 }
 
 thread_local! {
-    /// How often this thread has panicked.
+    /// How many times this thread has panicked.
     static PANICS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Makes panics count. Tokio catches panics of tasks, and an operator survives some.
+/// Counts panics. Tokio catches the panics of tasks, and an operator may continue after one.
 fn count_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -153,7 +153,7 @@ impl World {
         }
         for (stop, supervisor) in supervisors {
             stop.send_replace(true);
-            drop(supervisor.await); // a panic is counted
+            drop(supervisor.await); // a panic has been counted
         }
         let policy = self.policy()?;
         let end = self.clock.now();
@@ -173,7 +173,7 @@ impl World {
         Ok(())
     }
 
-    /// The policy for the auditor, or none if a replica's clock is wrong: times then prove nothing.
+    /// Returns the policy for the auditor; `None` if a replica's clock is wrong, because times then prove nothing.
     fn policy(&self) -> anyhow::Result<Option<wfe_auditor::Policy>> {
         if self.plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
             return Ok(None);
@@ -186,7 +186,7 @@ impl World {
         Ok(Some(policy))
     }
 
-    /// Performs the acts and faults of the plan in the order of their times.
+    /// Performs the acts of the plan, and begins and ends its faults, in the order of their times.
     async fn direct(&self, people: &People, weather: &watch::Sender<Weather>) {
         let mut steps: Vec<(Millis, Step<'_>)> =
             self.plan.acts.iter().map(|act| (act.at, Step::Act(&act.what))).collect();
@@ -197,7 +197,7 @@ impl World {
                 steps.extend([fault.from, fault.to].map(|at| (at + OLD_WATCH, Step::OldWatchesEnd)));
             }
         }
-        steps.sort_by_key(|(at, _)| *at); // stable: what the plan says first comes first
+        steps.sort_by_key(|(at, _)| *at); // a stable sort keeps the order of the plan for equal times
         for (at, step) in steps {
             if let Step::Ends(trouble) | Step::Begins(trouble) = &step
                 && !trouble.heals()
@@ -239,7 +239,7 @@ impl World {
                 Step::Begins(Trouble::FieldsDropped { fields }) => self.api.with(|server| server.drop_fields(fields)),
                 Step::Ends(Trouble::FieldsDropped { .. }) => self.api.with(|server| server.drop_fields(&[])),
                 Step::OldWatchesEnd => self.api.with(crate::server::Server::end_watches_of_old_crds),
-                Step::Begins(_) | Step::Ends(_) => {} // the network and the supervisors see to these
+                Step::Begins(_) | Step::Ends(_) => {} // the network and the supervisors handle these faults
             }
         }
     }
@@ -248,7 +248,7 @@ impl World {
         self.in_force.send_modify(|in_force| Arc::make_mut(in_force).policy.paused_by = by.map(Into::into));
     }
 
-    /// Waits until everything has come to rest.
+    /// Waits until everything is at rest.
     async fn rest(&self) {
         let (calm_at, mut still_since, mut last) = (Instant::now(), Instant::now(), None);
         loop {
@@ -257,7 +257,8 @@ impl World {
             if last != Some(state) {
                 (last, still_since) = (Some(state), Instant::now());
             }
-            // An action that only waits for its time would look like one that was forgotten.
+            // A pending action might look like a forgotten one, so the world is not at rest while a decision will soon
+            // be due.
             if unrest.is_empty() && still_since.elapsed() >= STILL && !self.record.wakes_within(SECOND_LOOK) {
                 return;
             }
@@ -271,7 +272,7 @@ impl World {
         }
     }
 
-    /// Starts a replica that has seen nothing. In a world at rest it must have nothing to write.
+    /// Starts a replica that has seen nothing. In a world at rest, it must not write anything.
     async fn look_again(&self) {
         let calm = Plan { faults: Vec::new(), acts: Vec::new(), ..Plan::clone(&self.plan) };
         let record = Record::new(true);
@@ -280,12 +281,12 @@ impl World {
         let newcomer = tokio::spawn(self.supervisor(NEWCOMER, network).run(stop.subscribe()));
         sleep(SECOND_LOOK).await;
         stop.send_replace(true);
-        drop(newcomer.await); // a panic is counted
+        drop(newcomer.await); // a panic has been counted
         oracle::judge_views(&self.record, &record);
         let newcomer_name = instance(NEWCOMER);
         for line in record.lines() {
             let method = line.split(' ').nth(2).unwrap_or_default();
-            // Expired objects may be removed at any time. Events are examined below: an identical event changes
+            // Expired objects may be removed at any time. Events are examined below: writing an identical event changes
             // nothing.
             if !matches!(method, "GET" | "DELETE") && !line.contains("/leases") && !line.contains("/events") {
                 self.record.broken(format!("at rest, a replica that starts finds something to do: {line}"));
@@ -294,7 +295,7 @@ impl World {
         let news =
             NAMESPACES.map(|namespace| self.api.all(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")));
         let is_new = |event: &Value| event["reportingInstance"] == newcomer_name && event["reason"] != "DrainSlow";
-        // (An endless drain is reported when its time has come.)
+        // An endless drain is reported whenever its time has come.
         for event in news.into_iter().flatten().filter(is_new) {
             self.record.broken(format!("at rest, a replica that starts has something to tell: {}", event["note"]));
         }
@@ -309,8 +310,8 @@ impl World {
             })
         };
         let ahead = if replica == NEWCOMER {
-            // The newcomer's clock is that of the replica furthest behind: what is due for the newcomer was due for
-            // every leader.
+            // The newcomer's clock is that of the replica that is furthest behind. What is due for the newcomer was
+            // therefore due for every leader.
             (0..self.plan.replicas).flat_map(skews).chain([0]).min()
         } else {
             skews(replica).next()
@@ -333,6 +334,6 @@ enum Step<'a> {
     Act(&'a crate::plan::Operation),
     Begins(&'a Trouble),
     Ends(&'a Trouble),
-    /// The end of the watches that began before a change of the CRD.
+    /// The watches that began before a change of the CRD end.
     OldWatchesEnd,
 }

@@ -1,4 +1,4 @@
-//! Plays plans: those of seeds, or one from a file.
+//! Plays plans: the plans of seeds, or one plan from a file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use super::hand::Hand;
 use super::scripts::uid;
 use super::{delay, random_for};
 
-/// How long an object may outlive the last of its owners.
+/// How long an object may outlive its last owner.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a pod may take to end.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Collector {
     hand: Hand,
     seed: u64,
-    /// The chores by time, and then in the order in which they arose.
+    /// The chores by time. Chores at the same time are in the order in which they arose.
     chores: BTreeMap<(Time, u64), Chore>,
     count: u64,
 }
@@ -31,7 +31,7 @@ pub(super) struct Collector {
 enum Chore {
     /// Delete an object without owners.
     Collect(String),
-    /// Let a pod end.
+    /// Remove a deleted pod.
     Remove(String),
 }
 
@@ -73,7 +73,7 @@ impl Collector {
         self.chores.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Does the first chore that is due.
+    /// Does the next chore.
     pub(super) fn act(&mut self, objects: &Follower) -> Result<()> {
         match self.chores.pop_first() {
             Some((_, Chore::Collect(uid))) => match objects.get(&uid).filter(|object| is_garbage(object, objects)) {
@@ -89,7 +89,7 @@ impl Collector {
     }
 }
 
-/// Returns whether an object had owners, none of which exists any more.
+/// Returns whether an object has owner references, but none of the owners exists.
 fn is_garbage(object: &Value, objects: &Follower) -> bool {
     let mut owners = owners(object).peekable();
     owners.peek().is_some() && owners.all(|owner| objects.get(owner).is_none())

@@ -1,5 +1,5 @@
-//! The ends of runs that are stopped while in progress. What Tekton wrote in the recorded stories of such runs is
-//! applied to another run. Only the fixtures contain Tekton's words.
+//! The ends of runs that are stopped while in progress. Such a run gets what Tekton wrote in the recorded story of a
+//! stopped run. Tekton's words are only in the fixtures.
 
 use serde_json::{Map, Value, json};
 use wfe_core::Time;
@@ -10,24 +10,24 @@ use super::scripts::{Change, Story, StoryError, as_time, name_of, story, uid};
 /// Why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A user has asked for it in `spec.status`.
+    /// A user has requested the stop in `spec.status`.
     Asked,
     /// The run has exceeded `spec.timeouts.pipeline`.
     TimedOut,
 }
 
-/// What a story wrote to an object after the stop, as patches of its spec and its status.
+/// What a story writes to an object after the stop, as patches of its spec and its status.
 struct Closing<'a> {
     story: &'a Story,
-    /// The name of the object.
+    /// The name of the object in the story.
     name: &'a str,
     spec: Value,
     status: Value,
 }
 
-/// Returns the patch of the spec by which a run stops one of its children. The child's status changes later.
+/// Returns the patch of a child's spec by which a run stops this child. The child's status changes later.
 pub(super) fn stopped_child(version: &str, stop: Stop, child: &Value) -> Result<Value, &'static StoryError> {
-    // No story stops a child run. A child run is therefore cancelled for either reason, like a run that a user cancels.
+    // No story stops a child run. For either reason, a child run is therefore cancelled like a run that a user cancels.
     let stop = if child["kind"] == "PipelineRun" { Stop::Asked } else { stop };
     let Some(closing) = closing(version, stop, child)? else { return Ok(Value::Null) };
     Ok(if closing.spec.is_null() { Value::Null } else { json!({"spec": closing.spec}) })
@@ -54,7 +54,7 @@ pub(super) fn ended(version: &str, stop: Stop, object: &Value, now: Time) -> Res
     Ok(json!({"status": status}))
 }
 
-/// Ends the steps of a TaskRun like the only step of the recorded one.
+/// Ends the steps of a TaskRun in the same way as the only step of the recorded TaskRun.
 fn end_steps(task_run: &Value, status: &mut Value) {
     let recorded = status["steps"][0].take();
     let created = &task_run["metadata"]["creationTimestamp"];
@@ -89,7 +89,7 @@ fn end_steps(task_run: &Value, status: &mut Value) {
     }
 }
 
-/// Finds how an object of this kind ended in the matching story.
+/// Finds the end of an object of this kind in the matching story.
 fn closing(version: &str, stop: Stop, object: &Value) -> Result<Option<Closing<'static>>, &'static StoryError> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = match (kind, stop) {
@@ -100,7 +100,7 @@ fn closing(version: &str, stop: Stop, object: &Value) -> Result<Option<Closing<'
         (_, Stop::TimedOut) => "timeout-of-run-after",
     };
     let Some(story) = story(version, name)? else { return Ok(None) };
-    // A run without a status gets the complete one.
+    // The patch of a run without a status must contain the whole status.
     let from_the_begin = kind == "PipelineRun" && object["status"].get("startTime").is_none();
     let steps = if from_the_begin { &story.steps[..] } else { story.stopped() };
     let is_of_kind =

@@ -1,4 +1,4 @@
-//! Follows all objects of the server, and knows the objects that each one owns.
+//! Follows all objects of the server, and records which objects each object owns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::scripts::uid;
 use crate::server::Server;
 
-/// Kinds without owners and dependents, which have many versions.
+/// Kinds without owners and dependents. Their objects have many versions.
 const LEFT_OUT: [&str; 2] = ["Event", "Lease"];
 
 /// A change of one object.
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 pub(super) struct Follower {
     revision: u64,
     objects: BTreeMap<String, Arc<Value>>,
-    /// The uids of each object's dependents, whether or not the object itself exists.
+    /// The uids of each object's dependents. The object itself need not exist.
     owned: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -33,13 +33,13 @@ impl Follower {
         self.objects.get(uid)
     }
 
-    /// Returns the objects that an object owns, by uid.
+    /// Returns the objects that an object owns, in the order of their uids.
     pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Arc<Value>> {
         self.owned.get(uid).into_iter().flatten().filter_map(|uid| self.objects.get(uid))
     }
 
-    /// Returns the changes since the last call, oldest first. After a compaction, or if the server has returned to an
-    /// older state, all objects are compared: several changes of one object then appear as one.
+    /// Returns the changes since the last call, oldest first. After a compaction, or after a restore of an older state,
+    /// all objects are compared. Several changes of one object then appear as one.
     pub(super) fn news(&mut self, server: &Server) -> Vec<Seen> {
         let seen: Vec<Seen> = match server.changes_after(self.revision) {
             Some(changes) => changes.map(|change| Seen { was: change.was.clone(), is: change.is.clone() }).collect(),

@@ -1,4 +1,5 @@
-//! How the controllers of a cluster write: they send requests straight to the server, at the time of their clock.
+//! How the controllers of a cluster write. Their requests reach the server directly, at the time of the cluster's
+//! clock.
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use wfe_operator::clock::Clock;
 use crate::server::{Answer, Reply};
 use crate::service::FakeApi;
 
-/// Writes to the server.
+/// Sends a controller's writes to the server.
 #[derive(Clone)]
 pub(super) struct Hand {
     pub(super) api: FakeApi,
@@ -35,7 +36,8 @@ impl Hand {
         }
     }
 
-    /// Merges these changes into an object, and their `status` into its subresource. A deleted object is ignored.
+    /// Merges these changes into an object, and their `status` into its status subresource. If the object is deleted,
+    /// nothing happens.
     pub(super) fn merge(&self, object: &Value, changes: &Value) -> Result<()> {
         let path = self.path(object)?;
         let mut rest = changes.clone();
@@ -54,7 +56,7 @@ impl Hand {
         }
     }
 
-    /// Deletes the object with this uid, with this grace period or its own one.
+    /// Deletes the object with this uid, with a grace period or the object's own one.
     pub(super) fn delete(&self, object: &Value, grace_seconds: Option<u32>) -> Result<()> {
         let path = self.path(object)?;
         let mut options = json!({"preconditions": {"uid": object["metadata"]["uid"]}});
@@ -63,13 +65,13 @@ impl Hand {
         }
         let answer = self.send(Method::DELETE, &path, "application/json", &options)?;
         match answer.code {
-            // 409: another object has the name now.
+            // 409: another object has the same name now.
             200 | 404 | 409 => Ok(()),
             _ => unexpected(&Method::DELETE, &path, &answer),
         }
     }
 
-    /// Returns the path of an object from its kind, namespace and name.
+    /// Returns the URL path of an object from its kind, namespace and name.
     fn path(&self, object: &Value) -> Result<String> {
         let found = self.api.look(|server| {
             let kind = server.kind_of(object)?;
@@ -102,9 +104,9 @@ impl std::fmt::Debug for Hand {
 #[derive(Debug)]
 pub(super) enum Created {
     Yes(Value),
-    /// Another object has its name.
+    /// Another object has the same name.
     Taken,
-    /// Its namespace is gone, or being deleted.
+    /// The namespace does not exist, or is being deleted.
     Nowhere,
 }
 

@@ -1,4 +1,4 @@
-//! Replays the recorded changes of one run on another run, with that run's own names, namespace, uids, times, and
+//! Applies the recorded changes of one run to another run, with that run's own names, namespace, uids, times, and
 //! `kubernaut.ai/` labels and annotations.
 
 use std::collections::BTreeMap;
@@ -9,10 +9,11 @@ use wfe_core::Time;
 
 use super::scripts::{Story, as_time, name_of, since_begin, uid};
 
-/// Labels and annotations with this prefix are copied from a run to its dependents.
+/// The prefix of the labels and annotations that are copied from a run to its dependents.
 const OURS: &str = "kubernaut.ai/";
 
-/// Texts and their replacements. All are replaced at once. If two begin at the same place, the first pair counts.
+/// Texts and their replacements. All are replaced at the same time. If two texts begin at the same position, the first
+/// pair applies.
 #[derive(Debug, Default)]
 pub(super) struct Names(Vec<(String, String)>);
 
@@ -39,7 +40,7 @@ impl Names {
     }
 }
 
-/// Formats a time like Tekton, in whole seconds.
+/// Formats a time as Tekton does, in whole seconds.
 pub(super) fn rendered(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -65,14 +66,15 @@ pub(super) struct Replay {
     namespace: Value,
     /// The time at which the recorded story begins.
     pub(super) begun: Time,
-    /// The new value of each recorded time. A pause moves the begin, but changes no time that was already written.
+    /// The new value of each recorded time. A pause of Tekton delays the later times, but changes no time that was
+    /// already written.
     told: BTreeMap<TimeDelta, Time>,
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
 }
 
 impl Replay {
-    /// Applies a story to this run, which is released now.
+    /// Creates the replay of a story on a run that is released now.
     pub(super) fn new(story: &Story, run: &Value, now: Time) -> Self {
         let namespace = |run: &Value| run["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let (theirs, ours) = (namespace(&story.run), namespace(run));
@@ -103,12 +105,12 @@ impl Replay {
         self.names.0.iter().find(|(old, _)| old == recorded).map(|(_, new)| new.as_str())
     }
 
-    /// Returns the new name for a recorded one.
+    /// Returns the new name for a recorded name.
     pub(super) fn rename(&self, name: &str) -> String {
         self.names.rename(name)
     }
 
-    /// Rewrites an object or a patch. Metadata that only a server sets is left out.
+    /// Rewrites a recorded object or patch. Metadata that only a server sets is left out.
     pub(super) fn retell(&mut self, recorded: &Value) -> Value {
         let mut value = recorded.clone();
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {

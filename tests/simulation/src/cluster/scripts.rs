@@ -1,7 +1,7 @@
-//! The recorded stories: what Tekton wrote about a run, change by change, and when.
+//! The recorded stories: what Tekton wrote about a run, change by change, and when it wrote that.
 //!
-//! They are the fixtures of `wfe-tekton`, whose README.md describes the format. This module knows neither a server nor
-//! the runs of a simulation.
+//! The stories are fixtures of `wfe-tekton`, whose README.md describes the format. This module depends neither on a
+//! server nor on the runs of a simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use wfe_core::Time;
 /// The recorded versions of Tekton, newest first: the names of their folders.
 pub const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
-/// Separates the stories in the name of a bundle: the n-th run of an execution plays the n-th story.
+/// Separates the stories in the name of a bundle: the n-th run of an execution plays the n-th story in the name.
 pub const THEN: &str = ".then.";
 
-/// Where the fixtures are.
+/// The directory of the fixtures.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/tekton/tests/fixtures");
 
 /// The time at which every recorded story begins: 2026-01-01T00:00:00Z.
 const BEGIN: i64 = 1_767_225_600;
 
-/// The kinds of a story, with the version in which they were recorded.
+/// The kinds of objects in a story, with the API version in which they were recorded.
 const KINDS: [(&str, &str); 4] = [
     ("PipelineRun", "tekton.dev/v1"),
     ("TaskRun", "tekton.dev/v1"),
@@ -32,7 +32,7 @@ const KINDS: [(&str, &str); 4] = [
     ("Pod", "v1"),
 ];
 
-/// Why the stories cannot be read.
+/// The reason why the stories cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoryError {
     /// A file or a folder cannot be read.
@@ -49,7 +49,7 @@ pub enum StoryError {
     Unknown {
         /// The file.
         file: String,
-        /// The line, from 1.
+        /// The number of the line, counted from 1.
         line: usize,
         /// The problem.
         problem: String,
@@ -59,7 +59,7 @@ pub enum StoryError {
 /// The recorded story of one run.
 #[derive(Debug)]
 pub struct Story {
-    /// The version of Tekton that wrote it.
+    /// The version of Tekton that was recorded.
     pub version: String,
     /// The name of the story, such as `success`.
     pub name: String,
@@ -69,7 +69,7 @@ pub struct Story {
     pub(super) steps: Vec<Step>,
     /// The pods that were never assigned to a node.
     pub(super) without_node: BTreeSet<String>,
-    /// The index of the step in which a user stops or deletes the run. Tekton does not do this.
+    /// The index of the step in which a user, not Tekton, stops or deletes the run.
     somebody: Option<usize>,
     completes: bool,
 }
@@ -77,7 +77,7 @@ pub struct Story {
 /// One recorded change.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The time since the begin of the story.
+    /// The time since the beginning of the story.
     pub(super) after: Duration,
     /// The `apiVersion` of the object.
     pub(super) version: &'static str,
@@ -91,9 +91,9 @@ pub(super) struct Step {
 /// What changed.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// The object is new.
+    /// The object is created.
     Added(Value),
-    /// A merge patch.
+    /// The object changes by a merge patch.
     Changed(Value),
     Deleted,
 }
@@ -120,7 +120,7 @@ pub fn playable(version: &str) -> Result<Vec<&'static str>, &'static StoryError>
 }
 
 impl Story {
-    /// Reads a story. Errors name it by `file`.
+    /// Parses a story. Errors refer to it as `file`.
     pub fn parse(version: &str, name: &str, file: &str, text: &str) -> Result<Self, StoryError> {
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
@@ -136,7 +136,7 @@ impl Story {
         Ok(Self { version, name, run, steps, without_node, somebody, completes })
     }
 
-    /// Returns whether the run ends without a user who stops or deletes it.
+    /// Returns whether the run ends although no user stops or deletes it.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         self.completes && self.somebody.is_none()
@@ -147,14 +147,14 @@ impl Story {
         &self.steps[..self.somebody.unwrap_or(self.steps.len())]
     }
 
-    /// Returns the end of the story of a stopped run, from the first change of a spec on.
+    /// Returns the steps of a stopped run, from the first change of a spec on.
     pub(super) fn stopped(&self) -> &[Step] {
         let is_first = |step: &Step| matches!(&step.change, Change::Changed(patch) if patch.get("spec").is_some());
         &self.steps[self.steps.iter().position(is_first).unwrap_or(self.steps.len())..]
     }
 }
 
-/// Returns whether a change of a run is the act of a user: its deletion, or a change of its spec.
+/// Returns whether a change of a run is made by a user: whether it is a deletion or a change of the spec.
 fn acts(change: &Change) -> bool {
     match change {
         Change::Deleted => true,
@@ -163,7 +163,7 @@ fn acts(change: &Change) -> bool {
     }
 }
 
-/// Returns whether a run, or a child of one, has succeeded or failed.
+/// Returns whether a run, or a child of a run, has succeeded or failed.
 pub(super) fn is_done(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     conditions.iter().any(|condition| {
@@ -181,26 +181,26 @@ pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-/// Parses a text as a time, if it is one.
+/// Parses a text as a time; `None` if it is not a time.
 pub(super) fn as_time(text: &str) -> Option<Time> {
-    // Most texts are not times, and this check costs less than parsing.
+    // Most texts are not times. This check costs less than parsing them.
     let may_be = text.len() >= 20 && text.as_bytes().get(10) == Some(&b'T');
     may_be.then(|| DateTime::parse_from_rfc3339(text).ok()).flatten().map(|time| time.to_utc())
 }
 
-/// Returns the distance of a recorded time from the begin of its story.
+/// Returns the time between the beginning of a story and a recorded time.
 pub(super) fn since_begin(time: Time) -> TimeDelta {
     TimeDelta::milliseconds(time.timestamp_millis() - BEGIN * 1000)
 }
 
-/// The part of a story that has been read.
+/// The part of a story that has been read so far.
 #[derive(Default)]
 struct Reader {
     run: Option<Value>,
     steps: Vec<Step>,
     objects: BTreeMap<(String, String), Value>,
     without_node: BTreeSet<String>,
-    /// The newest time that a step mentions, by step.
+    /// For each step, the newest time in it.
     mentions: Vec<Option<TimeDelta>>,
 }
 
@@ -262,14 +262,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Sets the time of each step to the newest time that it mentions. Watches of several kinds deliver concurrently,
-    /// so these times may go back by a second: such a step gets the time of the one before it.
+    /// Sets the time of each step to the newest time in it. Watches of several kinds deliver concurrently, so these
+    /// times may go back by a second. A step with an earlier time gets the time of the step before it.
     fn timed(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
         let mut now = TimeDelta::zero();
         for (index, step) in steps.iter_mut().enumerate() {
             let mut mentioned = self.mentions[index];
-            // A change of a spec mentions no time. Its effects are written within the same second.
+            // A change of a spec contains no time. Its effects are written within the same second.
             if matches!(&step.change, Change::Changed(patch) if patch.get("spec").is_some()) {
                 mentioned = mentioned.max(self.mentions[index + 1..].iter().flatten().next().copied());
             }
@@ -280,9 +280,9 @@ impl Reader {
     }
 }
 
-/// Returns the newest time that an object or a patch mentions, relative to the begin of the story.
+/// Returns the newest time in an object or a patch, relative to the beginning of the story.
 fn newest(body: &Value) -> Option<TimeDelta> {
-    // `deletionTimestamp` is the end of the grace period, which is in the future.
+    // `deletionTimestamp` is the end of the grace period, which lies in the future.
     let meta = &body["metadata"];
     let grace = TimeDelta::seconds(meta["deletionGracePeriodSeconds"].as_i64().unwrap_or_default());
     let marked = meta["deletionTimestamp"].as_str().and_then(as_time).map(|until| since_begin(until) - grace);

@@ -1,19 +1,20 @@
-//! Tekton's controller: it begins a story for each released run, and plays it.
+//! Tekton's controller: it begins a story for each released run, and plays the story.
 //!
 //! The bundle of the run names the story:
-//! - `registry.test/<version>/<story>:<tag>`, or with a digest. The host can be any that ends with `.test`.
-//! - Any other bundle does not exist, and none can be fetched while the registry is down.
-//! - The run of `<story>.says.<what>` has a verdict as its result.
-//! - With several stories, as in `<story>.then.<story>`, each further run of an execution, or of a schedule, plays the
-//!   next one.
+//! - `registry.test/<version>/<story>:<tag>`, also with a digest. The host may be any host that ends with `.test`.
+//! - Any other bundle does not exist. While a registry is down, none of its bundles can be fetched.
+//! - With `<story>.says.<what>`, the result of the run is the verdict `<what>`.
+//! - With several stories, as in `<story>.then.<story>`, each further run of an execution or a schedule plays the next
+//!   one.
 //!
-//! A recorded act of a person, such as a cancellation, is not played: from there on the run waits until it is stopped.
+//! If a story contains an act of a person, such as a cancellation, it is played only up to that act. The run then waits
+//! until it is stopped.
 //!
-//! Tekton no longer reconciles a run that is being deleted, but held by a finalizer. It creates none of its tasks,
-//! stops none and never reports its end. Existing tasks continue by themselves.
+//! Tekton no longer reconciles a run that is being deleted but still has a finalizer. It creates no further tasks,
+//! stops none, and never reports the run's end. Existing tasks continue by themselves.
 //!
-//! A resolved run may be stopped by its `spec.status` or by its time-out. It then ends like the recorded runs that were
-//! stopped. A run whose bundle cannot be resolved has no time-out yet: Tekton checks that later.
+//! A resolved run may be stopped by its `spec.status` or by its time-out. Its end is then like that of a recorded run
+//! that was stopped. Tekton does not check the time-out of a run whose bundle is not resolved.
 
 mod play;
 
@@ -32,13 +33,13 @@ use super::scripts::{Story, THEN, VERSIONS, is_done, story, uid};
 use super::verdicts::{SAYS, verdict};
 use play::Play;
 
-/// The story of a run whose bundle names no story.
+/// The story of a run whose bundle does not name a story.
 const MISSING: &str = "missing-bundle";
-/// The story of a run whose bundle cannot be fetched, and that fails at once.
+/// The story of a run whose bundle cannot be fetched. The run fails at once.
 const UNREACHABLE: &str = "missing-bundle-repaired";
-/// The suffix of registry hosts that have stories.
+/// The suffix of the registry hosts that have stories.
 const REGISTRIES: &str = ".test";
-/// The number of digits of the slot in a child's name.
+/// The number of digits of a slot in the name of a schedule's child.
 const SLOT: usize = 10;
 
 /// Tekton's controller.
@@ -46,18 +47,18 @@ const SLOT: usize = 10;
 pub(super) struct Tekton {
     hand: Hand,
     seed: u64,
-    /// The last seen state of all runs without an owner.
+    /// The last state of each run that no other run owns.
     runs: BTreeMap<String, Arc<Value>>,
     plays: BTreeMap<String, Play>,
     /// How many runs of each execution or schedule have begun.
     begun: BTreeMap<String, usize>,
-    /// Since when Tekton has been down.
+    /// The time since which Tekton has been down.
     down: Option<Time>,
     /// The registries from which nothing can be fetched.
     registries_down: BTreeSet<String>,
-    /// Whether requests to stop a run are currently lost.
+    /// Whether Tekton currently ignores requests to stop a run.
     loses_cancels: bool,
-    /// The runs that lost such a request, with the version that contained it.
+    /// The runs with an ignored request to stop, and the version of the run with that request.
     lost: BTreeMap<String, String>,
 }
 
@@ -105,13 +106,13 @@ impl Tekton {
         }
     }
 
-    /// Sets which registries are down, and whether requests are lost.
+    /// Sets which registries are down, and whether requests to stop are ignored.
     pub(super) fn learn(&mut self, weather: &Weather) {
         self.registries_down.clone_from(&weather.registries_down);
         self.loses_cancels = weather.cancels_are_lost;
     }
 
-    /// Stops Tekton, or starts it again. Its stories then continue.
+    /// Stops Tekton, or starts it again. After a start its stories continue.
     pub(super) fn turn(&mut self, is_down: bool, now: Time) -> Result<()> {
         match (self.down, is_down) {
             (None, true) => self.down = Some(now),
@@ -126,7 +127,7 @@ impl Tekton {
         Ok(())
     }
 
-    /// Begins or stops the story of a run, if the run requires it.
+    /// Begins a run's story, or stops the run, if its spec requires this.
     fn reconcile(&mut self, uid: &str, now: Time) -> Result<()> {
         let Some(run) = self.runs.get(uid).filter(|run| !is_leaving(run)) else { return Ok(()) };
         let asked = run["spec"]["status"].as_str().unwrap_or_default();
@@ -174,7 +175,7 @@ impl Tekton {
         self.plays.iter().filter(|(uid, _)| !self.lost.contains_key(*uid)).filter_map(|(_, play)| play.wake()).min()
     }
 
-    /// Performs the first step that is due.
+    /// Performs the next step.
     pub(super) fn act(&mut self, objects: &Follower, now: Time) -> Result<()> {
         let lost = &self.lost;
         let heard = self.plays.iter_mut().filter(|(uid, _)| !lost.contains_key(*uid));
@@ -190,12 +191,12 @@ impl Tekton {
     }
 }
 
-/// Returns whether the deletion of a run has begun.
+/// Returns whether a run is being deleted.
 fn is_leaving(run: &Value) -> bool {
     run["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Returns the owner for whom runs are counted: the schedule in the name of its child, or else the execution.
+/// Returns what a run is counted for: the schedule in the name of its execution, otherwise the execution.
 fn whose(run: &Value) -> &str {
     let text = |key: &str| run["metadata"]["annotations"][key].as_str().unwrap_or_default();
     let is_slot = |slot: &str| slot.len() == SLOT && slot.bytes().all(|byte| byte.is_ascii_digit());
@@ -205,8 +206,8 @@ fn whose(run: &Value) -> &str {
     }
 }
 
-/// Returns the story that a run's bundle names after `before` earlier runs of its execution, and the verdict that the
-/// run has as its result.
+/// Returns the story that the bundle names for a run after `before` earlier runs, and the verdict that becomes the
+/// run's result.
 fn told_by(run: &Value, before: usize, down: &BTreeSet<String>) -> Result<(&'static Story, Option<&'static str>)> {
     let params = run["spec"]["pipelineRef"]["params"].as_array().map_or(&[][..], Vec::as_slice);
     let bundle = params.iter().find(|param| param["name"] == "bundle").and_then(|param| param["value"].as_str());

@@ -1,8 +1,8 @@
-//! The results of pipelines that analyse: valid and invalid verdicts.
+//! The results of analysing pipelines: valid and invalid verdicts.
 
-/// Separates a story from the verdict that its run has as its result.
+/// Separates the story in the name of a bundle from the verdict that becomes the run's result.
 pub const SAYS: &str = ".says.";
-/// The name of the result.
+/// The name of the result that contains the verdict.
 pub(super) const RESULT: &str = "verdict";
 
 /// The verdicts by name.
@@ -11,7 +11,7 @@ const VERDICTS: [(&str, &str); 8] = [
     ("fix", r#"{"verdict": "FileFix", "why": "the secret is old", "fix": "renew the pull secret"}"#),
     ("pause", r#"{"verdict": "PauseAndNotify", "why": "each run makes it worse"}"#),
     ("adjust", r#"{"verdict": "AdjustConfig", "why": "too often", "adjust": {"interval": "90s", "timeout": "2m"}}"#),
-    // A verdict that forged evidence may talk an analyst into.
+    // An analyst may write this verdict if forged evidence has misled it.
     ("everything", r#"{"verdict": "AdjustConfig", "adjust": {"interval": "1s", "parameters": {"TARGET": "all"}}}"#),
     ("unknown", r#"{"verdict": "DeleteNamespace", "why": "it said so"}"#),
     ("prose", "Please pause everything."),

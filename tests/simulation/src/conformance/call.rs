@@ -1,4 +1,4 @@
-//! One request of a plan. Placeholders in it stand for values that only an answer contains.
+//! One request of a plan. Its placeholders stand for values that are known only from an answer.
 
 use anyhow::{Context as _, Result};
 use http::{Method, Request};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::names::Memory;
 
-/// The collection of a request.
+/// The collection that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `workflowexecutions`.
@@ -22,16 +22,16 @@ pub enum Place {
     Events,
     /// `configmaps`.
     ConfigMaps,
-    /// `namespaces`, which have no namespace.
+    /// `namespaces`, which is cluster-scoped.
     Namespaces,
     /// `pods`.
     Pods,
-    /// A kind that no server has.
+    /// A kind that no server serves.
     Unknown,
 }
 
 impl Place {
-    /// All kinds that servers have.
+    /// All kinds that the servers serve.
     pub const ALL: [Self; 8] = [
         Self::Executions,
         Self::Schedules,
@@ -43,7 +43,7 @@ impl Place {
         Self::Pods,
     ];
 
-    /// Returns `apiVersion`, `kind` and the plural.
+    /// Returns `apiVersion`, `kind` and the plural of a kind.
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -69,13 +69,13 @@ impl Place {
     }
 }
 
-/// A request. In its query and body, `$uid`, `$version` and similar placeholders stand for values of earlier answers:
+/// A request. In its query and body, `$uid`, `$version` and similar placeholders stand for values from earlier answers:
 /// see [`super::names`].
 #[derive(Clone, Debug)]
 pub struct Call {
     method: Method,
     place: Place,
-    /// Empty for a collection; ends with `/status` for a status.
+    /// The name of the object; empty for a collection. With `/status` at the end, the request addresses the status.
     name: String,
     query: String,
     media: &'static str,
@@ -96,13 +96,13 @@ impl Call {
         Self::new(Method::GET, place, name, "", None)
     }
 
-    /// Lists, with the parameters of this query.
+    /// Lists a collection, with the parameters of this query.
     #[must_use]
     pub fn list(place: Place, query: &str) -> Self {
         Self { query: query.to_owned(), ..Self::new(Method::GET, place, "", "", None) }
     }
 
-    /// Creates an object. Missing values of apiVersion, kind and name are filled in.
+    /// Creates an object. If apiVersion, kind or name are missing in the body, they are filled in.
     #[must_use]
     pub fn create(place: Place, name: &str, body: Value) -> Self {
         Self::new(Method::POST, place, "", "application/json", Some(named(place, name, body)))
@@ -115,13 +115,13 @@ impl Call {
         Self::new(Method::PUT, place, name, "application/json", Some(body))
     }
 
-    /// Sends a merge patch of an object, or of its status.
+    /// Sends a merge patch to an object, or to its status if the name ends with `/status`.
     #[must_use]
     pub fn merge(place: Place, name: &str, patch: Value) -> Self {
         Self::new(Method::PATCH, place, name, MERGE, Some(patch))
     }
 
-    /// Sends a JSON patch of an object.
+    /// Sends a JSON patch to an object.
     #[must_use]
     pub fn operations(place: Place, name: &str, operations: Value) -> Self {
         Self::new(Method::PATCH, place, name, JSON_PATCH, Some(operations))

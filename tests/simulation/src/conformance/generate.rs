@@ -1,4 +1,4 @@
-//! Random plans: valid and invalid requests of people, controllers and the operator, for a few objects of each kind.
+//! Random plans: valid and invalid requests by people, controllers and the operator, for a few objects of each kind.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::spoil::spoil;
 use super::status::{least_spec, spec, status};
 use super::{Call, Place, Plan, schedule};
 
-/// Makes a plan with this many requests from a seed.
+/// Draws a plan with this many requests from a seed.
 #[must_use]
 pub fn generated(seed: u64, requests: usize) -> Plan {
     let mut random = Rng::with_seed(seed);
@@ -33,7 +33,7 @@ pub(super) fn valid(place: Place) -> Value {
     }
 }
 
-/// The names of a kind's objects. There are few names, so requests often meet on one object.
+/// Draws the name of an object. There are few names, so that several requests often address the same object.
 fn name(random: &mut Rng, place: Place, namespace: &str) -> String {
     let name = random.choice(["a", "b", "c", "d"]).unwrap_or("a");
     if place == Place::Namespaces { format!("{namespace}-{name}") } else { name.to_owned() }
@@ -95,7 +95,7 @@ fn create(random: &mut Rng, place: Place, name: &str, namespace: &str) -> Call {
     Call::create(place, name, body)
 }
 
-/// Adds labels, annotations and finalizers to an object.
+/// Adds random labels, annotations and finalizers to an object.
 fn dress(random: &mut Rng, body: &mut Value) {
     if random.bool() {
         body["metadata"]["labels"] = json!({"team": random.choice(["a", "b", ""])});
@@ -108,7 +108,7 @@ fn dress(random: &mut Rng, body: &mut Value) {
     }
 }
 
-/// Adds a version or a uid as a precondition, which is usually the right one.
+/// Adds a version or a uid as a precondition. In most cases it is the current one.
 fn precondition(random: &mut Rng, key: &str, names: [&str; 2]) -> Option<Value> {
     match random.u8(..8) {
         0..3 => None,
@@ -134,7 +134,7 @@ fn delete(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
         options["preconditions"] = preconditions(random, key);
     }
     match random.u8(..6) {
-        // The real server orders a namespace's finalizers by a Go map, so their order is random.
+        // The real server orders a namespace's finalizers by a Go map, in other words at random.
         0 if place != Place::Namespaces => options["propagationPolicy"] = json!("Foreground"),
         1 | 2 => options["propagationPolicy"] = json!("Background"),
         3 if place == Place::Pods => options["gracePeriodSeconds"] = json!(random.choice([0, 1, 60])),
@@ -162,7 +162,7 @@ fn put(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
             body["spec"]["leaseDurationSeconds"] = json!(random.choice([15, 15, 0]));
         }
         Place::ConfigMaps => body["data"]["a"] = json!(random.choice(["1", "2"])),
-        // People do not replace such objects: they would have to send a spec with all its defaults.
+        // A PUT of such an object would have to contain a spec with all its defaults, which no client here sends.
         Place::Pods | Place::Events | Place::Namespaces => return Call::get(place, name),
         Place::Runs | Place::Unknown => {}
     }
@@ -196,7 +196,7 @@ fn merge(random: &mut Rng, place: Place, key: &str) -> Value {
     patch
 }
 
-/// Makes a later change of a spec, which may be forbidden.
+/// Draws a change of an existing spec, which may be forbidden.
 fn later(random: &mut Rng) -> Value {
     let mut later = match random.u8(..6) {
         0 | 1 => json!({"cancellation": {"reason": "wrong", "requestedBy": random.choice(["me", "you"])}}),
@@ -230,7 +230,7 @@ fn operations(random: &mut Rng, place: Place, key: &str) -> Value {
     Value::Array(all)
 }
 
-/// Makes a write of a status.
+/// Draws a write of a status.
 fn written(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
     let mut patch = json!({});
     if random.u8(..3) != 0 {
@@ -255,7 +255,7 @@ fn written(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
 
 fn list(random: &mut Rng, place: Place, namespace: &str) -> Call {
     if place == Place::Namespaces {
-        // A list without this selector would include the namespaces of other plans.
+        // Without this selector, the list would contain the namespaces of other plans.
         return Call::list(place, &format!("labelSelector=plan%3D{namespace},team"));
     }
     let queries = [

@@ -1,4 +1,4 @@
-//! Values that only an answer contains: the placeholders for them in requests, and their new names in answers.
+//! Values that are known only from an answer: their placeholders in requests, and their new names in answers.
 //!
 //! | in a request | stands for |
 //! |---|---|
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// The defaults for values that were not seen yet: a version that is never the newest, and a uid that no object has.
+/// The values of placeholders before any answer: a version that is never the newest, and a uid that no object has.
 const NO_VERSION: &str = "1";
 const NO_UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// The values of the answers so far.
+/// The values in the answers so far.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     versions: HashMap<String, Vec<String>>,
@@ -28,12 +28,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Begins with a plan's namespace.
+    /// Creates a memory for a plan with this namespace.
     pub(super) fn of(namespace: &str) -> Self {
         Self { namespace: namespace.to_owned(), ..Self::default() }
     }
 
-    /// Records the version and the uid of an object.
+    /// Remembers the version and the uid of an object.
     pub(super) fn note(&mut self, object: &Value) {
         let meta = &object["metadata"];
         if let Some(token) = meta["continue"].as_str() {
@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Fills in the placeholders of a text.
+    /// Replaces the placeholders in a text.
     pub(super) fn fill(&self, text: &str) -> String {
         if text == "$namespace" {
             return self.namespace.clone();
@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Renames uids, versions and times of an object, and removes fields that only a real server sets and no client
+    /// Renames uids, versions and times in an object. Removes fields that only a real server sets and that no client
     /// here reads.
     pub(super) fn rename(&mut self, object: &Value) -> Value {
         let mut object = object.clone();
@@ -103,7 +103,7 @@ impl Memory {
             }
         }
         if kind == "Pod" {
-            // A pod's spec is full of defaults, and no decision here uses it.
+            // A pod's spec contains many defaults, and no decision here uses the spec.
             let status = ["phase", "reason", "message"].map(|field| (field, object["status"][field].take()));
             let status: Value = status
                 .into_iter()
@@ -124,7 +124,7 @@ impl Memory {
     fn rename_list(&mut self, list: &Value, kind: &str) -> Value {
         let of = kind.trim_end_matches("List");
         let items = list["items"].as_array().into_iter().flatten().map(|item| {
-            // Items of built-in kinds do not contain the kind.
+            // In the list of a built-in kind, the items lack `kind` and `apiVersion`.
             let mut item = item.clone();
             item["kind"] = json!(of);
             item["apiVersion"] = list["apiVersion"].clone();
@@ -143,10 +143,10 @@ impl Memory {
     }
 }
 
-/// Returns the parts of a refusal that the operator or another client can use.
+/// Returns those parts of a refusal that the operator or another client may use.
 pub(super) fn refusal(code: u16, status: &Value) -> Value {
     let mut fields: Vec<&str> = Vec::new();
-    // Only refusals by the schemas of this project are compared field by field.
+    // Only refusals by this project's own schemas are compared field by field.
     if status["details"]["kind"] == "WorkflowExecution" {
         let causes = status["details"]["causes"].as_array().into_iter().flatten();
         fields = causes.filter_map(|cause| cause["field"].as_str()).filter(|field| *field != "<nil>").collect();

@@ -1,4 +1,4 @@
-//! Plays a plan on a real or a fake server.
+//! Sends the requests of a plan to a real or a fake server.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::names::{Memory, refusal};
 use super::{Call, Place, Plan};
 
-/// How long a watch may take to deliver what already exists.
+/// How long a watch may take to deliver the existing objects.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Part of the names of the objects that are created last. A watch that delivers such an object has delivered all
+/// A part of the name of each object that is created last. When a watch delivers such an object, it has delivered all
 /// others.
 const LAST: &str = "zz-last";
 
@@ -24,14 +24,14 @@ const LAST: &str = "zz-last";
 pub struct Line {
     /// The request.
     pub title: String,
-    /// The answer. Everything that differs from server to server is renamed.
+    /// The answer, in which all values that differ between servers are renamed.
     pub said: Value,
 }
 
-/// Plays a plan, and then watches everything that it has changed, with and without a selector.
+/// Sends the requests of a plan, and then watches everything that they have changed, with and without a selector.
 ///
 /// # Errors
-/// When a request gets no answer, or a watch ends early.
+/// Returns an error if a request gets no answer, or if a watch ends early.
 pub async fn play(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     let mut memory = Memory::of(&plan.namespace);
     let mut lines = Vec::new();
@@ -78,7 +78,7 @@ async fn ask(client: &Client, call: &Call, memory: &Memory) -> Result<(u16, Valu
     Ok((code, serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)))))
 }
 
-/// Creates an object after all others, which a watch delivers last. Returns its version.
+/// Creates the object that a watch delivers last, and returns the object's version.
 async fn last(client: &Client, place: Place, plan: &Plan, number: u32, labels: Value) -> Result<String> {
     let name = format!("{}-{LAST}-{number}", plan.namespace);
     let mut body = super::generate::valid(place);
@@ -90,7 +90,7 @@ async fn last(client: &Client, place: Place, plan: &Plan, number: u32, labels: V
     Ok(version.to_owned())
 }
 
-/// Returns the events of a watch before the last object.
+/// Returns the events of a watch up to the object that is delivered last.
 async fn watch(
     client: &Client,
     place: Place,
@@ -118,8 +118,8 @@ async fn watch(
                 if version.is_none_or(|version: u64| version >= last) {
                     return Ok(events);
                 }
-                // Other plans use other namespaces at the same time. The last object of an earlier watch is not part of
-                // the answer.
+                // Other plans run at the same time in other namespaces. The last object of an earlier watch is not part
+                // of the answer.
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 let is_of_plan =
                     || name.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
@@ -138,7 +138,7 @@ async fn watch(
 /// Creates the namespace of a plan.
 ///
 /// # Errors
-/// When it cannot be created.
+/// Returns an error if the namespace cannot be created.
 pub async fn prepare(client: &Client, plan: &Plan) -> Result<()> {
     let call = Call::create(Place::Namespaces, &plan.namespace, json!({}));
     let (code, body) = ask(client, &call, &Memory::of(&plan.namespace)).await?;

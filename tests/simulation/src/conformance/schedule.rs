@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use super::spoil::spoil;
 
-/// Returns the smallest valid spec.
+/// Returns the smallest valid spec of a schedule.
 pub(super) fn least_spec() -> Value {
     json!({"interval": "5m", "template": {"spec": super::status::least_spec()}})
 }
 
-/// Makes a spec, which is usually valid.
+/// Draws a spec of a schedule. In most cases it is valid.
 pub(super) fn spec(random: &mut Rng) -> Value {
     let mut spec = least_spec();
     if random.bool() {
         spec["template"]["spec"] = super::status::spec(random);
-        // A template must not contain the fields that each child gets itself.
+        // A template must not contain the fields that the operator sets in each child.
         for field in ["startBefore", "recoveryOf", "remediationRequestRef", "cancellation", "clearance"] {
             if random.u8(..8) != 0 {
                 spec["template"]["spec"].as_object_mut().map(|spec| spec.remove(field));
@@ -92,7 +92,7 @@ fn hint(next: &impl serde::Serialize) -> Value {
     json!({"nextRunAt": next, "expiresAt": "2026-01-02T04:00:00Z", "reason": "traffic is low"})
 }
 
-/// Makes a later change of a spec by a person.
+/// Draws a change that a person makes to an existing spec.
 pub(super) fn later(random: &mut Rng) -> Value {
     let mut later = match random.u8(..8) {
         0 => json!({"suspend": random.choice([json!(true), json!(null), json!("yes")])}),
@@ -110,7 +110,7 @@ pub(super) fn later(random: &mut Rng) -> Value {
     later
 }
 
-/// Makes a status, which is usually valid.
+/// Draws a status of a schedule. In most cases it is valid.
 pub(super) fn status(random: &mut Rng) -> Value {
     let outcomes = ["Completed", "Failed", "Skipped", "Cancelled", "TooLate", "Deleted", "Refused", "Odd"];
     let mut status = json!({

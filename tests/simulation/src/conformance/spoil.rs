@@ -1,9 +1,9 @@
-//! Spoils a part of an object, like a mistake in a handwritten one.
+//! Spoils a part of an object, as a mistake in a handwritten object would.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// Changes one random place of a value: removes it, or puts something else there.
+/// Changes a value at one random position: removes, adds or replaces something there.
 pub(super) fn spoil(random: &mut Rng, value: &mut Value) {
     let mut pointers = Vec::new();
     collect(value, "", &mut pointers);

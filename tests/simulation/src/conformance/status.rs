@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::spoil::spoil;
 
-/// Returns the smallest valid spec.
+/// Returns the smallest valid spec of an execution.
 pub(super) fn least_spec() -> Value {
     json!({
         "targetResource": "payment/deployment/api",
@@ -13,7 +13,7 @@ pub(super) fn least_spec() -> Value {
     })
 }
 
-/// Makes a spec, which is usually valid.
+/// Draws a spec of an execution. In most cases it is valid.
 pub(super) fn spec(random: &mut Rng) -> Value {
     let mut spec = least_spec();
     let policies = [
@@ -50,7 +50,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
 
 const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:01:00.000Z"];
 
-/// Makes the attempts, usually valid, of an execution that waits for its second attempt or runs one of the two.
+/// Draws the attempts of an execution that has two or waits for its second. In most cases they are valid.
 fn attempts(random: &mut Rng) -> (Value, u32) {
     let ended = json!({
         "attempt": 1, "pipelineRun": "wfe-1", "startTime": TIMES[0], "completionTime": TIMES[1],
@@ -77,7 +77,8 @@ fn attempts(random: &mut Rng) -> (Value, u32) {
     random.choice(told).unwrap_or_default()
 }
 
-/// Makes a status of a random phase, which is usually valid. It need not be a legal successor of the existing one.
+/// Draws a status with a random phase. In most cases it is valid, but it may not be a legal successor of the current
+/// status.
 pub(super) fn status(random: &mut Rng) -> Value {
     let phase = random.choice(["Pending", "Running", "Running", "Completed", "Failed", "Skipped"]).unwrap_or_default();
     let time = random.choice(TIMES).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The table: a request after some others, with the code and the reason that both servers must answer.
+//! The table of requests, each with the code and the reason that both servers must answer. Other requests may come
+//! before it.
 
 mod calls;
 mod rows;
@@ -6,20 +7,20 @@ mod schedules;
 
 use super::{Call, Plan};
 
-/// One row. No other row uses its objects.
+/// A row of the table. No two rows use the same object.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What the row shows, as a sentence.
+    /// The fact that the row shows, as a sentence.
     pub title: &'static str,
-    /// The code of the answer to the last request.
+    /// The code of the answer to the row's last request.
     pub code: u16,
-    /// The reason of the refusal; empty for a success.
+    /// The reason in the answer to the last request; empty for a success.
     pub reason: &'static str,
-    /// The requests.
+    /// The requests of the row.
     pub calls: Vec<Call>,
 }
 
-/// The written form of a row. Its last element returns the requests for an object with this name.
+/// A row as it is written in the source. Its last element returns the requests for an object with a given name.
 type Written = (u16, &'static str, &'static str, fn(&str) -> Vec<Call>);
 
 /// Returns all rows.
@@ -33,14 +34,14 @@ pub fn rows() -> Vec<Row> {
     rows.collect()
 }
 
-/// Returns a plan that plays all rows.
+/// Returns a plan with the requests of all rows.
 #[must_use]
 pub fn tabled() -> Plan {
     let calls = rows().into_iter().flat_map(|row| row.calls).collect();
     Plan { title: "the table".to_owned(), namespace: "conformance-table".to_owned(), calls }
 }
 
-/// Returns the rows whose answers are wrong; `said` is the result of [`super::play()`] with [`tabled`].
+/// Returns the rows whose last answer is wrong. `said` is the result of [`super::play()`] for [`tabled`].
 #[must_use]
 pub fn wrong_rows(said: &[super::Line]) -> Vec<String> {
     let mut played = 0;

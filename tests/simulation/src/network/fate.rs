@@ -1,4 +1,4 @@
-//! The fate of a request in the plan.
+//! What happens to a request according to the plan.
 
 use http::Method;
 use http::request::Parts;
@@ -7,19 +7,20 @@ use super::{is_about, refusal};
 use crate::plan::{Millis, Plan, Trouble};
 use crate::service::Answered;
 
-/// The fate of a request.
+/// What happens to a request.
 pub(super) enum Fate {
-    /// It arrives, this many milliseconds late, perhaps twice. Its answer may be lost.
+    /// The request arrives, this many milliseconds late, possibly twice. Its answer may be lost.
     Arrives { late: Millis, twice: bool, answer_lost: bool },
-    /// It does not arrive.
+    /// The request does not arrive.
     Lost,
-    /// It gets this answer, and changes nothing.
+    /// The request gets this answer, and changes nothing.
     Refused(Box<Answered>),
 }
 
 const ARRIVES: Fate = Fate::Arrives { late: 0, twice: false, answer_lost: false };
 
-/// Finds the first fault of the plan that strikes a request, and returns its label with the fate of the request.
+/// Finds the first fault of the plan that affects a request. Returns what happens to the request, and the label of the
+/// fault.
 pub(super) fn of(
     plan: &Plan,
     replica: u8,

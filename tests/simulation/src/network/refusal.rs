@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::OPERATOR;
 use crate::service::Answered;
 
-/// Answers with an HTTP status, in the API server's words.
+/// Returns an answer with this HTTP status, in the API server's words.
 pub(super) fn of_code(code: u16) -> Answered {
     let (reason, message, details) = match code {
         403 => ("Forbidden", "forbidden by a policy of this cluster", json!({})),
@@ -22,7 +22,7 @@ pub(super) fn of_code(code: u16) -> Answered {
     status(code, reason, message, details)
 }
 
-/// Answers that the operator lacks a permission, in the form of the authorizer (RBAC).
+/// Returns the API server's answer to an operator that lacks a permission (RBAC).
 pub(super) fn denied(verb: &str, resource: &str, path: &[&str]) -> Answered {
     let place = path.iter().position(|segment| *segment == resource).unwrap_or_default();
     let group = if path.get(1) == Some(&"apis") { path.get(2).copied().unwrap_or_default() } else { "" };
@@ -41,7 +41,7 @@ pub(super) fn denied(verb: &str, resource: &str, path: &[&str]) -> Answered {
     status(403, "Forbidden", &message, json!({"group": group, "kind": resource, "name": name}))
 }
 
-/// Answers as for a kind whose CRD is missing.
+/// Returns the API server's answer for a kind whose CRD is missing.
 pub(super) fn not_served() -> Answered {
     answer(404, "text/plain; charset=utf-8", "404 page not found\n".to_owned())
 }

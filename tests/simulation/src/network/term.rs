@@ -1,4 +1,4 @@
-//! How long a replica may write, as the network sees it: from its own writes of the Lease, and their answers.
+//! How long a replica may write, according to its own writes of the Lease and their answers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use crate::plan::Millis;
 
-/// How long a leader keeps writing that cannot renew the Lease. The time counts from the sending of the last renewal.
+/// How long a leader that cannot renew the Lease keeps writing, counted from when it sent the last renewal.
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The end of a replica's term, in milliseconds since the plan began. Zero if it does not lead.
+/// The end of a replica's term, in milliseconds since the plan began. Zero if the replica does not lead.
 #[derive(Debug, Default)]
 pub(super) struct Term(AtomicU64);
 
-/// What a write of the Lease claims.
+/// What a write to the Lease claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The replica leads.
@@ -35,7 +35,7 @@ pub(super) enum Late {
 }
 
 impl Term {
-    /// Records the answer to a claim that was sent at this time.
+    /// Records that a claim which was sent at this time has succeeded.
     pub(super) fn take(&self, claim: Claim, sent: Millis) {
         let lasts = u64::try_from(RENEW_DEADLINE.as_millis()).unwrap_or(u64::MAX);
         let until = match claim {
@@ -45,7 +45,7 @@ impl Term {
         self.0.store(until, Ordering::Relaxed);
     }
 
-    /// Records that the process does not lead.
+    /// Records that the replica does not lead.
     pub(super) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Term {
     }
 }
 
-/// Returns what a request claims about the Lease, if it writes the Lease.
+/// Returns the claim of a request that writes the Lease. `None` for any other request.
 pub(super) fn claim(parts: &Parts, body: &Bytes) -> Option<Claim> {
     if parts.method == Method::GET || !is_of_lease(parts) {
         return None;

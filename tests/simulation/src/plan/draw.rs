@@ -1,4 +1,5 @@
-//! Draws a plan from a seed: some targets, some rivals for each, some deeds of people, and a few kinds of faults.
+//! Draws a plan from a seed: some targets, several executions for each, some operations by people, and a few kinds of
+//! faults.
 
 mod limits;
 mod meetings;
@@ -13,29 +14,29 @@ use crate::cluster::scripts::{VERSIONS, playable};
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
 
-/// How long people keep acting.
+/// The time after the start within which people act.
 const LASTS: Millis = 15 * MINUTE;
 const TARGETS: [&str; 4] =
     ["payment/deployment/payment-api", "ops/statefulset/db", "node/worker-node-1", "payment/deployment/cart"];
 const WORKFLOWS: [&str; 3] = ["restart", "cleanup", "scale-out"];
-/// Stories that end before anything has run, like most failures that count. Each exists in all versions.
+/// Stories that end before a step has started, as most failures that count do. Each exists for all versions of Tekton.
 const BEFORE_ANYTHING_RAN: [&str; 4] = ["image-pull-first", "bad-graph", "unknown-task", "no-such-story"];
-/// A story whose pod never ends. Tekton fails the TaskRun and leaves the pod, and the kubelet keeps trying to start the
-/// container. The container would run as soon as nothing is missing, so the next attempt waits for the end of the pod.
+/// A story whose pod never ends. Tekton fails the TaskRun, but leaves the pod, whose container the kubelet keeps trying
+/// to start. The container could still run, so the next attempt waits until the pod has ended.
 const DRAINS_FOR_EVER: &str = "container-config-error";
-/// The policy of an execution with such an attempt. The next attempt waits for up to `maxDuration`, which is a day by
+/// The retry policy of an execution with this story. Its next attempt waits for up to `maxDuration`, which is a day by
 /// default.
 const BOUNDED: &str = r#"{"maxAttempts": 4, "initialDelay": "5s", "maxDuration": "2m", "retryWhen": "true"}"#;
-/// The watched resources; empty for all.
+/// The resources whose watches may have faults; empty for all resources.
 const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns", "pods", "namespaces"];
-/// One of this many plans has no faults. The cost of a play is measured on those.
+/// One of this many plans has no faults. These plans measure the cost of a play.
 const CALM: u64 = 8;
 
 /// One of this many plans has schedules.
 const SCHEDULING: u64 = 3;
 /// One of this many plans has executions with retry policies.
 const RETRYING: u64 = 3;
-/// Policies with short and long waits, with and without limits, and with conditions that are true, false or fail.
+/// Policies with short and long waits, with and without limits, and with conditions that are true, are false or fail.
 const POLICIES: [&str; 10] = [
     "true",
     "2",
@@ -106,13 +107,13 @@ fn flags(chance: &mut Rng) -> Vec<String> {
     flags
 }
 
-/// Adds executions, often several for one target at once, and returns their names.
+/// Adds executions, often several for the same target at the same time, and returns their names.
 fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(String, Millis)> {
-    let stories = playable(&plan.tekton).unwrap_or_default(); // what is wrong with the fixtures is said when they are played
+    let stories = playable(&plan.tekton).unwrap_or_default(); // an error in the fixtures is reported when they are played
     let mut names: Vec<(String, Millis)> = Vec::new();
     for number in 0..chance.usize(4..22) {
         let at = match names.last() {
-            // A rival at the same time, or within seconds.
+            // A rival that is created at the same time, or a few seconds later.
             Some((_, before)) if chance.bool() => before + chance.u64(0..3) * chance.u64(0..2000),
             _ => chance.u64(0..LASTS),
         };
@@ -129,7 +130,7 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
             story: story.to_owned(),
             timeout: (chance.u8(0..8) == 0).then(|| "2s".to_owned()),
             recovery_of: names.last().filter(|_| chance.u8(0..6) == 0).and_then(|(before, _)| {
-                // The name of an execution in the same namespace.
+                // The name of an earlier execution, if it is in the same namespace.
                 let (namespace, _) = name.split_once('/')?;
                 Some(before.strip_prefix(namespace)?.strip_prefix('/')?.to_owned())
             }),
@@ -143,8 +144,8 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
     names
 }
 
-/// Adds retry policies to executions, and stories to their attempts. The rest of the plan does not depend on these
-/// draws.
+/// Adds retry policies to executions, and stories for their further attempts. These draws do not affect the rest of the
+/// plan.
 fn retries(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(!seed);
     let stories = playable(&plan.tekton).unwrap_or_default();
@@ -171,7 +172,7 @@ fn retries(plan: &mut Plan, seed: u64) {
     }
 }
 
-/// Adds deeds of people on executions and their runs, mostly soon after the creation.
+/// Adds operations by people on executions and their runs, mostly soon after an execution is created.
 fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
     let deeds: [fn(String) -> Operation; 11] = [
         Operation::Delete,
@@ -193,7 +194,7 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
         let after = if chance.bool() { chance.u64(0..300) } else { chance.u64(0..2 * MINUTE) };
         let deed = chance.choice(deeds).unwrap_or(Operation::Touch)(name.clone());
         if matches!(deed, Operation::Delete(_)) && chance.bool() {
-            // Recreated under its name.
+            // The execution is created again with the same name.
             let again = plan.acts.iter().find_map(|act| match &act.what {
                 Operation::Create(create) if create.name == *name => Some(create.clone()),
                 _ => None,
@@ -203,7 +204,7 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
         }
         plan.acts.push(Act { at: created + after, what: deed });
     }
-    // Later a person handles failures.
+    // A person clears some of the executions later.
     for (name, created) in names {
         if chance.u8(0..4) == 0 {
             plan.acts
@@ -218,14 +219,14 @@ fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
     }
 }
 
-/// Draws a few kinds of faults, each for some time.
+/// Draws a few kinds of faults, each at several times.
 fn faults(plan: &mut Plan, chance: &mut Rng) {
     for _ in 0..chance.usize(1..5) {
         let kind = chance.u8(0..18);
         for _ in 0..chance.usize(1..4) {
             let from = chance.u64(0..LASTS);
             let to = from + if chance.bool() { chance.u64(100..20 * SECOND) } else { chance.u64(SECOND..4 * MINUTE) };
-            // Long enough for a watch to be restarted twice.
+            // The fault lasts long enough for a watch to be restarted twice.
             let to = if kind == 9 && chance.bool() { from + 20 * MINUTE } else { to };
             let replica = if chance.u8(0..3) > 0 { Some(chance.u8(0..plan.replicas)) } else { None };
             let percent = [5, 20, 50, 100][chance.usize(0..4)];
@@ -238,7 +239,8 @@ fn faults(plan: &mut Plan, chance: &mut Rng) {
                 4 => Trouble::Refused {
                     percent,
                     code: [429, 500, 503, 504][chance.usize(0..4)],
-                    // All verbs, or only reads: the operator then cannot confirm facts before its writes.
+                    // The fault affects all verbs, or only reads. Without reads, the operator cannot confirm facts
+                    // before its writes.
                     verb: if chance.bool() { "get".to_owned() } else { String::new() },
                     resource: String::new(),
                 },

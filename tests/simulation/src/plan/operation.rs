@@ -1,47 +1,47 @@
-//! Deeds of people and programs on the objects of a cluster.
+//! Operations by people and programs on the objects of a cluster.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A deed on an execution (`namespace/name`), on its newest run, or on a schedule.
+/// An operation on an execution (`namespace/name`), on the newest run of an execution, or on a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Operation {
     /// Creates an execution.
     Create(Create),
-    /// Deletes it.
+    /// Deletes an execution.
     Delete(String),
-    /// Cancels it.
+    /// Cancels an execution.
     Cancel(String),
-    /// Clears its target, if the execution has failed.
+    /// Clears the target of an execution, if the execution has failed.
     Clear(String),
-    /// Changes a part that no decision uses.
+    /// Changes a part of an execution that no decision uses.
     Touch(String),
-    /// Writes a status that no operator writes.
+    /// Writes a status that no operator would write.
     Scribble(String),
-    /// Changes a part of its run that no decision uses.
+    /// Changes a part of a run that no decision uses.
     TouchRun(String),
-    /// Removes our label from its run.
+    /// Removes the operator's label from a run.
     UnlabelRun(String),
-    /// Adds a finalizer to its run, which is removed when everything heals.
+    /// Adds a finalizer to a run. The finalizer is removed at the end of the plan.
     HoldRun(String),
-    /// Asks Tekton to cancel its run.
+    /// Asks Tekton to cancel a run.
     CancelRun(String),
-    /// Deletes its run.
+    /// Deletes a run.
     DeleteRun(String),
-    /// The kubelet starts the waiting containers of its run's pods before Tekton sees it.
+    /// The kubelet starts the waiting containers of a run's pods, and Tekton does not see the start yet.
     StartPods(String),
-    /// Creates a run that looks like the next one of a target, but belongs to no execution.
+    /// Creates a run that looks like the next run of a target, but belongs to no execution.
     ForgeRun(String),
     /// Creates a schedule.
     Schedule(NewSchedule),
     /// Changes the spec of a schedule.
     EditSchedule(Edit),
-    /// Gives a schedule a hint.
+    /// Sets the hint of a schedule.
     Hint(Hint),
     /// Deletes a schedule.
     DeleteSchedule(String),
-    /// Clears the status of a schedule, like a restore without statuses.
+    /// Clears the status of a schedule, as a restore without statuses does.
     WipeSchedule(String),
     /// Deletes the newest child of a schedule.
     DeleteChild(String),
@@ -49,92 +49,92 @@ pub enum Operation {
     CancelChild(String),
     /// Clears the newest child of a schedule.
     ClearChild(String),
-    /// Resumes a schedule: ends the triage that its status names.
+    /// Resumes a schedule by ending the triage in its status.
     Resume(String),
 }
 
-/// A schedule to create.
+/// A schedule that an operation creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NewSchedule {
-    /// As `namespace/name`.
+    /// The namespace and name, as `namespace/name`.
     pub name: String,
     /// The value of `spec.template.spec.targetResource`.
     pub target: String,
     /// `workflowId` of the template.
     pub workflow: String,
-    /// The recorded story of its first child.
+    /// The recorded story of the first child.
     pub story: String,
-    /// The stories of its later children, in order. The last story is repeated for the remaining children.
+    /// The stories of later children, in order. The last story is repeated for all further children.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
-    /// The host of the bundle; `registry.test` if it is missing.
+    /// The registry host of the bundle; `registry.test` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The rest of the spec, such as `{"interval": "1m"}`.
     pub spec: Value,
 }
 
-/// A change of the spec of a schedule.
+/// A change to the spec of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Edit {
-    /// As `namespace/name`.
+    /// The namespace and name, as `namespace/name`.
     pub name: String,
-    /// The merge patch of the spec, such as `{"suspend": true}`.
+    /// The merge patch for the spec, such as `{"suspend": true}`.
     pub spec: Value,
 }
 
-/// A hint for a schedule.
+/// A hint that an operation sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hint {
-    /// As `namespace/name`.
+    /// The namespace and name, as `namespace/name`.
     pub name: String,
-    /// `nextRunAt`, in seconds from the deed.
+    /// `nextRunAt`, in seconds after the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u32>,
-    /// `interval`.
+    /// The field `interval` of the hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// `expiresAt`, in seconds from the deed.
+    /// `expiresAt`, in seconds after the operation.
     pub lasts: u32,
 }
 
-/// An execution to create.
+/// An execution that an operation creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Create {
-    /// As `namespace/name`.
+    /// The namespace and name, as `namespace/name`.
     pub name: String,
     /// The value of `spec.targetResource`.
     pub target: String,
-    /// `spec.workflowRef.workflowId`.
+    /// The value of `spec.workflowRef.workflowId`.
     pub workflow: String,
-    /// The recorded story that Tekton plays. If no story has this name, the bundle is missing.
+    /// The recorded story that Tekton plays. If no story has this name, the bundle does not exist.
     pub story: String,
-    /// The stories of its later attempts, in order. The last story is repeated for the remaining attempts.
+    /// The stories of later attempts, in order. The last story is repeated for all further attempts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
-    /// `spec.retry`.
+    /// The value of `spec.retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Value>,
-    /// `spec.executionConfig.timeout`.
+    /// The value of `spec.executionConfig.timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// `spec.recoveryOf`.
+    /// The value of `spec.recoveryOf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_of: Option<String>,
     /// `spec.startBefore`, in seconds after the creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<u32>,
-    /// `spec.ttlSecondsAfterFinished`.
+    /// The value of `spec.ttlSecondsAfterFinished`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u32>,
 }
 
 impl Operation {
-    /// Returns the execution or schedule of the deed, as `namespace/name`.
+    /// Returns the execution or schedule that the operation affects, as `namespace/name`.
     #[must_use]
     pub fn object(&self) -> &str {
         match self {

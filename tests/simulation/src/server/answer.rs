@@ -1,26 +1,26 @@
-//! Answers, and the refusals in the shape of kube-apiserver's `Status`.
+//! Answers to requests. Refusals have the form of kube-apiserver's `Status`.
 
 use serde_json::{Value, json};
 
 use super::cause::Cause;
 use super::kind::Kind;
 
-/// A complete answer: anything except a watch.
+/// A complete answer to any request except a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The HTTP status code.
     pub code: u16,
-    /// The body as JSON, or a string if the server answers with plain text.
+    /// The body as JSON; a string if the server answers with plain text.
     pub body: Value,
 }
 
 impl Answer {
-    /// Answers 200.
+    /// Returns an answer with the status 200.
     pub(super) fn ok(body: Value) -> Self {
         Self { code: 200, body }
     }
 
-    /// Answers 201.
+    /// Returns an answer with the status 201.
     pub(super) fn created(body: Value) -> Self {
         Self { code: 201, body }
     }
@@ -53,12 +53,12 @@ fn details(kind: &Kind, name: &str) -> Value {
     details
 }
 
-/// An unknown path: the kind is not installed.
+/// The path is unknown, because the kind is not installed.
 pub(super) fn page_not_found() -> Answer {
     Answer { code: 404, body: json!("404 page not found\n") }
 }
 
-/// A subresource that a kind does not have.
+/// The kind does not have this subresource.
 pub(super) fn no_resource() -> Answer {
     status(404, "NotFound", "the server could not find the requested resource", json!({}))
 }
@@ -103,7 +103,8 @@ pub(super) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Answer {
     status(422, "Invalid", &format!("{full} \"{name}\" is invalid: {said}"), details)
 }
 
-/// An update without a version, of a kind that requires one. The message names the resource in place of the kind.
+/// An update of a kind that requires a version names no version. The message contains the resource in place of the
+/// kind.
 pub(super) fn no_version(kind: &Kind, name: &str) -> Answer {
     let message = "Invalid value: 0: must be specified for an update";
     let mut answer = invalid(kind, name, &[Cause::new("FieldValueInvalid", "metadata.resourceVersion", message)]);
@@ -111,7 +112,7 @@ pub(super) fn no_version(kind: &Kind, name: &str) -> Answer {
     answer
 }
 
-/// A patch that cannot be applied, for example because its test fails.
+/// A patch cannot be applied, for example because one of its tests fails.
 pub(super) fn unprocessable(why: &str) -> Answer {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     status(422, "Invalid", &message, json!({}))
@@ -121,7 +122,7 @@ pub(super) fn bad_request(why: &str) -> Answer {
     status(400, "BadRequest", why, Value::Null)
 }
 
-/// An internal error of the real server, which has no reason.
+/// An internal error, which has no reason on the real server.
 pub(super) fn internal_error(why: &str) -> Answer {
     status(500, "", why, Value::Null)
 }

@@ -1,4 +1,4 @@
-//! The audit log: the requests, their users and answers, as in the log of a real API server.
+//! The audit log: requests with their users and answers, as in the log of a real API server.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::target::{Part, Query, Target};
 use super::{Reply, Server};
 
-/// The header with the user's name, as the front proxy of a real API server sends it.
+/// The header with the user's name. A front proxy of a real API server sends the same header.
 pub const USER: &str = "x-remote-user";
 
 /// One finished request.
@@ -17,9 +17,9 @@ pub const USER: &str = "x-remote-user";
 pub struct Entry {
     /// The verb, such as `create` or `patch`.
     pub verb: &'static str,
-    /// The user of the request: the header [`USER`].
+    /// The user of the request, from the header [`USER`].
     pub user: String,
-    /// API group; empty for the core.
+    /// API group; empty for the core group.
     pub group: String,
     /// The plural, such as `pipelineruns`.
     pub resource: String,
@@ -27,20 +27,20 @@ pub struct Entry {
     pub subresource: &'static str,
     /// Namespace; empty if there is none.
     pub namespace: String,
-    /// Name; empty if only the object in the body has it.
+    /// Name; empty if only the object in the body contains it.
     pub name: String,
     /// HTTP status of the answer.
     pub code: u16,
-    /// The body of a write; null for a read.
+    /// The body of a write; null if the request is a read.
     pub request: Value,
-    /// The answer to a write; null for a read.
+    /// The answer to a write; null if the request is a read.
     pub response: Value,
     /// When the request was received.
     pub at: Time,
 }
 
 impl Server {
-    /// Returns the audit log; empty if it is not kept.
+    /// Returns the audit log; empty unless records are kept.
     #[must_use]
     pub fn audit_log(&self) -> &[Entry] {
         self.audit_log.as_deref().unwrap_or_default()

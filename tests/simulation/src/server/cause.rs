@@ -1,13 +1,13 @@
-//! Why an object is invalid.
+//! The reasons why an object is invalid.
 
 /// One reason why an object is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
     /// The reason, such as `FieldValueInvalid`.
     pub(super) reason: String,
-    /// The field.
+    /// The path of the field.
     pub(super) field: String,
-    /// The description.
+    /// The description of the problem.
     pub(super) message: String,
 }
 

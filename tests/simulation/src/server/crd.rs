@@ -1,11 +1,10 @@
-//! The CRDs of this project as the API server shows them, and its treatment of objects when fields are missing in a
-//! CRD.
+//! The CRDs of this project as the API server shows them, and objects whose CRD lacks fields.
 
 use serde_json::Value;
 
 use super::answer::{Answer, page_not_found};
 
-/// Returns a CRD by name, without these fields of executions.
+/// Returns a CRD by name, without the dropped fields of executions.
 pub(super) fn named(name: &str, dropped: &[String]) -> Result<Answer, Answer> {
     let shipped = wfe_api::crds().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(name));
     let mut crd = shipped.and_then(|crd| serde_json::to_value(crd).ok()).ok_or_else(page_not_found)?;

@@ -1,4 +1,4 @@
-//! Deleting: preconditions, finalizers, and grace.
+//! Deletions: preconditions, finalizers and grace periods.
 
 use bytes::Bytes;
 use chrono::TimeDelta;
@@ -12,10 +12,11 @@ use super::metadata::{finalizers, text, timestamp};
 use super::store::Key;
 use super::target::{Query, Target};
 
-/// The grace period of a pod that does not set one.
+/// The grace period of a pod whose spec sets none.
 const GRACE_SECONDS: i64 = 30;
 
-/// What happens to an object's dependents. The server does not act on it, but keeps the finalizers that request it.
+/// What shall happen to an object's dependents. The server only keeps the finalizers for it, on which a controller
+/// acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
     Background,
@@ -93,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Deletes an object, or marks it if it has a finalizer.
+    /// Deletes an object, or marks it as being deleted if it has a finalizer.
     fn delete_at_once(
         &mut self,
         target: &Target,
@@ -124,7 +125,7 @@ impl Server {
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
     }
 
-    /// Deletes a pod. It is marked first, even without a grace period.
+    /// Deletes a pod. The pod is first marked as being deleted, even without a grace period.
     fn delete_with_grace(
         &mut self,
         target: &Target,
@@ -139,7 +140,7 @@ impl Server {
             if left == 0 {
                 return self.delete_without_time(target, name, old, options);
             }
-            // Only the grace period can still be shortened.
+            // A deletion in progress can only shorten the grace period.
             let Some(asked) = options.grace.filter(|asked| *asked < left) else { return Ok(Answer::ok(new)) };
             new["metadata"]["deletionGracePeriodSeconds"] = json!(asked);
             new["metadata"]["deletionTimestamp"] = timestamp(now + TimeDelta::seconds(asked));
@@ -157,7 +158,7 @@ impl Server {
         Ok(Answer::ok(marked))
     }
 
-    /// Deletes a pod whose grace period is zero, if the propagation removes its finalizers.
+    /// Deletes a pod without a grace period, provided that the propagation removes its finalizers.
     fn delete_without_time(
         &mut self,
         target: &Target,
@@ -176,20 +177,21 @@ impl Server {
             return Ok(Answer::ok(Value::clone(&self.store.put(&target.key(name), new))));
         }
         if options.version.is_some() {
-            // As in `delete_at_once`.
+            // The same refusal as in `delete_at_once`.
             return Err(conflict(self.kind(target), name, "Precondition failed: resourceVersion"));
         }
         self.remove(&target.key(name), &mut last);
         Ok(Answer::ok(last))
     }
 
-    /// Removes a pod, and sets the version of the answer to that of the removal.
+    /// Removes a pod, and sets the version in the answer to the version of the removal.
     fn remove(&mut self, key: &Key, last: &mut Value) {
         self.store.remove(key);
         last["metadata"]["resourceVersion"] = json!(self.store.revision().to_string());
     }
 
-    /// Begins to delete a namespace. The controller that empties and releases it is not part of the server.
+    /// Begins to delete a namespace. The server does not contain the controller that empties and releases the
+    /// namespace.
     fn terminate(&mut self, target: &Target, name: &str, old: &Value, options: &Options, now: Time) -> Answer {
         if !text(old, "deletionTimestamp").is_empty() {
             return Answer::ok(old.clone());
@@ -214,7 +216,7 @@ fn mark(object: &mut Value, now: Time, grace: i64) {
     meta["deletionGracePeriodSeconds"] = json!(grace);
 }
 
-/// Adds the finalizer for this propagation, and removes the others.
+/// Adds the finalizer for this propagation, and removes the finalizers of the others.
 fn propagate(object: &mut Value, propagation: Propagation) {
     let wanted = propagation.finalizer();
     let mut all = finalizers(object).to_vec();
@@ -234,7 +236,7 @@ fn propagate(object: &mut Value, propagation: Propagation) {
     }
 }
 
-/// Returns the grace period of a pod: zero if it has no node, or if it has ended.
+/// Returns the grace period of a pod, which is zero if the pod has no node or has ended.
 fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     let over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if over || pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {

@@ -1,4 +1,4 @@
-//! The kinds that the server knows, and their differences.
+//! The kinds that the server knows, and the rules in which they differ.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::schema::Schema;
 /// A kind of object.
 #[derive(Debug)]
 pub struct Kind {
-    /// API group; empty for the core.
+    /// API group; empty for the core group.
     pub group: String,
     /// API version.
     pub version: String,
@@ -17,22 +17,22 @@ pub struct Kind {
     pub kind: String,
     /// The plural, such as `pods`.
     pub plural: String,
-    /// Whether objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
     pub(super) traits: Traits,
-    /// The schema of the objects; without one, everything is allowed.
+    /// The schema of the objects. Without a schema, all fields are allowed.
     pub(super) schema: Option<Schema>,
 }
 
 /// The rules in which kinds differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
-    /// Defined by a CRD: an update must name a version, and only a change outside of metadata and status increases
-    /// `metadata.generation`.
+    /// Whether a CRD defines the kind. An update must then name a version, and only a change outside of metadata and
+    /// status increases `metadata.generation`.
     pub(super) custom: bool,
-    /// The status is a subresource. A write to the object does not change it.
+    /// Whether the status is a subresource, which a write to the object does not change.
     pub(super) status: bool,
-    /// The special rules of the kind.
+    /// The special rules of the kind, if any.
     pub(super) special: Special,
 }
 
@@ -52,9 +52,10 @@ impl Traits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     None,
-    /// Has finalizers in its spec, and stays after its deletion until they are gone. The server never removes them.
+    /// The namespace has finalizers in its spec, and exists after its deletion until they are gone. The server never
+    /// removes them.
     Namespace,
-    /// Is deleted with a grace period if it is on a node.
+    /// A pod on a node is deleted with a grace period.
     Pod,
     Lease,
     Event,
@@ -69,7 +70,7 @@ impl Kind {
         Self { group, version, kind, plural, namespaced: true, traits, schema: None }
     }
 
-    /// Returns the `apiVersion` of its objects.
+    /// Returns the `apiVersion` of the kind's objects.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -81,13 +82,14 @@ impl Kind {
     }
 }
 
-/// Returns all kinds. They are read only once: compiling the rules of a CRD takes longer than most plans.
+/// Returns all kinds. They are read once for all servers, because compiling the rules of a CRD takes longer than most
+/// plans.
 pub(super) fn kinds() -> &'static [Kind] {
     static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(read);
     &KINDS
 }
 
-/// Reads all kinds: our own from their generated CRDs, and the other kinds that the operator uses.
+/// Reads all kinds: this project's kinds from their generated CRDs, and the other kinds that the operator uses.
 fn read() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = wfe_api::crds().iter().flat_map(of_crd).collect();
     for (version, kind, plural) in

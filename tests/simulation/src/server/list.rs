@@ -1,4 +1,4 @@
-//! Lists, in pages that all show the same revision.
+//! Lists in pages. All pages show the same revision.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::answer::{Answer, bad_request, expired};
 use super::select::Selector;
 use super::target::{Query, Target};
 
-/// The position in a list that a token stands for: after which key, at which revision.
+/// The position in a list from which a continue token continues: the last key, and the revision.
 struct Token {
     revision: u64,
     after: String,
 }
 
 impl Token {
-    /// The real token is base64, and just as opaque to clients.
+    /// Parses a token. A real token is base64, and just as opaque to clients.
     fn parse(text: &str) -> Option<Self> {
         let (revision, after) = text.split_once(':')?;
         Some(Self { revision: revision.parse().ok()?, after: after.to_owned() })
@@ -47,7 +47,7 @@ impl Server {
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let selected = rest.by_ref().filter(|(_, object)| selector.selects(object));
         let page: Vec<(&&str, &Arc<Value>)> = selected.take(limit).collect();
-        // The selector may or may not match the remaining objects: only the next page shows it.
+        // Whether the selector matches the remaining objects is known only on the next page.
         let left = rest.count();
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some((last, _)) = page.last().filter(|_| left > 0) {

@@ -11,7 +11,7 @@ use super::answer::{Answer, bad_request};
 use super::cause::Cause;
 use super::kind::{Kind, Special};
 
-/// The fields that are kept. All others are dropped, including `managedFields`, which no client here reads.
+/// The metadata fields that are kept. All others are dropped, including `managedFields`, which no client here reads.
 const FIELDS: [&str; 13] = [
     "name",
     "generateName",
@@ -27,10 +27,10 @@ const FIELDS: [&str; 13] = [
     "ownerReferences",
     "finalizers",
 ];
-/// The limit of kube-apiserver for the size of all annotations together, in bytes, keys and values.
+/// The limit of kube-apiserver for the size of all annotations together, in bytes of keys and values.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Compiles a pattern of this file. All of them are valid.
+/// Compiles a pattern. All patterns in this file are valid.
 fn pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
@@ -44,12 +44,12 @@ fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Formats a time as in metadata: whole seconds.
+/// Formats a time as in metadata, in whole seconds.
 pub(super) fn timestamp(now: Time) -> Value {
     Value::String(now.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-/// Returns a field of the metadata as text, or an empty text.
+/// Returns a field of the metadata as text; empty if there is none.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
@@ -59,7 +59,7 @@ pub(super) fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Cleans the metadata of a request: unknown and empty fields are dropped.
+/// Cleans the metadata in a request by dropping unknown and empty fields.
 pub(super) fn tidy(object: &mut Value) -> Result<(), Answer> {
     let meta = object.get_mut("metadata").map(Value::take).unwrap_or_default();
     let Value::Object(mut meta) = meta else {
@@ -90,7 +90,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Reports invalid metadata of an object before its write.
+/// Reports invalid metadata in an object that is to be written.
 pub(super) fn check(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     let name = text(object, "name");
     if name.is_empty() {
@@ -132,7 +132,8 @@ pub(super) fn check(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a key is a qualified name: a word of at most 63 characters, optionally after a subdomain.
+/// Returns whether a key is a qualified name: a name of at most 63 characters, after an optional prefix that is a
+/// subdomain.
 fn is_qualified(key: &str) -> bool {
     let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
     word.len() <= 63

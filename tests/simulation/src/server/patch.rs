@@ -11,7 +11,7 @@ use super::target::Target;
 
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json-patch+json";
-/// The largest number of operations in a JSON patch: the limit of kube-apiserver.
+/// The largest number of operations in a JSON patch, which is the limit of kube-apiserver.
 const MAX_OPERATIONS: usize = 10_000;
 
 impl Server {
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// The library of the real server can replace a missing field, which violates RFC 6902.
+/// Allows a `replace` of a missing field, as the library of the real server does in violation of RFC 6902.
 fn as_the_real_one(object: &Value, operation: PatchOperation) -> PatchOperation {
     match operation {
         PatchOperation::Replace(replace) if object.pointer(replace.path.as_str()).is_none() => {

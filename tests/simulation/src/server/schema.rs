@@ -1,4 +1,4 @@
-//! A structural schema, read from a CRD: which fields are dropped, and which are refused.
+//! A structural schema, read from a CRD. It decides which fields are dropped, and which are refused.
 
 mod rules;
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 use self::rules::Rule;
 use super::cause::Cause;
 
-/// With one of these causes no rule is evaluated: the fields that it reads may be missing or have another type.
+/// Causes that prevent the evaluation of rules: fields that a rule reads may be missing or have another type.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
 
-/// A node of a schema with everything below it.
+/// A node of a schema, with all nodes below it.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) form: Form,
@@ -31,7 +31,7 @@ pub(super) struct Schema {
     multiple: Option<f64>,
     preserve: bool,
     nullable: bool,
-    /// The value of a field that is absent.
+    /// The value of the field if the field is absent.
     default: Option<Value>,
     /// The fields that identify an item of a list.
     keys: Vec<String>,
@@ -114,7 +114,7 @@ impl Schema {
         self.properties.get(field).is_some_and(|schema| schema.default.is_some())
     }
 
-    /// Drops unknown fields, and nulls where the schema does not allow them; then fills in defaults. Metadata is left
+    /// Drops unknown fields, and nulls where the schema does not allow nulls. Then fills in defaults. Metadata is
     /// unchanged.
     pub(super) fn prune(&self, object: &mut Value) {
         self.prune_below(object, true);
@@ -151,7 +151,7 @@ impl Schema {
         }
     }
 
-    /// Reports violations of the schema, and then of its rules. Rules are evaluated only if the types are right.
+    /// Reports violations of the schema, and then of its rules. The rules are evaluated only if the types are right.
     pub(super) fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         let before = causes.len();
         self.check_below(object, "", causes);
@@ -235,14 +235,14 @@ impl Schema {
         }
     }
 
-    /// Returns whether a list with keys has the same items in any order. The real server considers it unchanged, and
-    /// evaluates a rule again only if it compares.
+    /// Returns whether a list with keys has the same items in any order. The real server treats such a list as
+    /// unchanged, and evaluates a rule again only if the rule uses the old value.
     pub(super) fn is_reordered(&self, old: &Value, new: &Value) -> bool {
         let (Some(old), Some(new)) = (old.as_array(), new.as_array()) else { return false };
         !self.keys.is_empty() && old.len() == new.len() && new.iter().all(|item| old.contains(item))
     }
 
-    /// Returns a list with keys sorted by them: the order then does not affect equality.
+    /// Returns a list with keys, sorted by the keys, so that the order does not affect equality.
     pub(super) fn in_order<'a>(&self, value: &'a Value) -> Cow<'a, Value> {
         let Some(items) = value.as_array().filter(|_| !self.keys.is_empty()) else { return Cow::Borrowed(value) };
         let mut items = items.clone();
@@ -250,8 +250,8 @@ impl Schema {
         Cow::Owned(Value::Array(items))
     }
 
-    /// Returns whether the real server can track the managers of all fields of an object. It cannot if a type is wrong,
-    /// even in a part that the write ignores, such as the spec in a write of a status. It then drops `managedFields`
+    /// Returns whether the real server can track the managers of all fields in an object. It cannot if a type is wrong,
+    /// even in a part that the write ignores, such as the spec in a write of the status. It then drops `managedFields`
     /// for ever, which changes the object.
     pub(super) fn is_typed(&self, value: &Value) -> bool {
         match (self.form, value) {
@@ -271,12 +271,12 @@ impl Schema {
         }
     }
 
-    /// Returns whether an item of a list with keys contains them.
+    /// Returns whether an item of a list with keys contains all keys.
     pub(super) fn has_key(&self, item: &Value) -> bool {
         !self.keys.is_empty() && self.keys.iter().all(|key| item.get(key).is_some())
     }
 
-    /// Returns whether two items of a list have the same keys.
+    /// Returns whether two items of a list have the same values for the keys.
     pub(super) fn is_same_item(&self, one: &Value, other: &Value) -> bool {
         self.keys.iter().all(|key| one.get(key) == other.get(key))
     }
@@ -287,7 +287,7 @@ impl Schema {
             Form::Object => value.is_object(),
             Form::Array => value.is_array(),
             Form::Text => value.is_string(),
-            // For texts with a format the real server also accepts a list.
+            // The real server also accepts a list in place of a text with a format.
             Form::Moment => value.is_string() || value.is_array(),
             Form::Int32 | Form::Int64 => value.is_i64() || value.is_u64(),
             Form::Number => value.is_number(),
@@ -296,7 +296,7 @@ impl Schema {
     }
 }
 
-/// A number that its format cannot hold. The real server reports it for the status as a whole, or for no field.
+/// Reports a number that its format cannot represent. The real server reports it for the whole status, or for no field.
 fn not_of_format(path: &str) -> Cause {
     let field = if path.starts_with(".status") { "status" } else { "<nil>" };
     Cause::new("FieldValueInvalid", field, "Invalid value: the format does not hold it")

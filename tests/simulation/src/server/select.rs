@@ -1,11 +1,11 @@
-//! Label and field selectors: existence and equality, and `metadata.name`.
+//! Label selectors (existence and equality), and field selectors for `metadata.name`.
 
 use serde_json::Value;
 
 use super::answer::{Answer, bad_request};
 use super::target::Query;
 
-/// Which objects of a collection are selected.
+/// Selects some objects of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,
@@ -33,7 +33,7 @@ impl Selector {
         Ok(Self { labels, name })
     }
 
-    /// Returns whether it selects all.
+    /// Returns whether the selector selects all objects.
     pub(super) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.name.is_none()
     }

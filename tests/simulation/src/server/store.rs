@@ -1,4 +1,4 @@
-//! The objects, one revision counter, and the log of all changes.
+//! The objects, the revision counter, and the log of all changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wfe_core::Time;
 
-/// How many changes the log holds before the oldest are compacted. This needs some hundred megabytes at most, and is
-/// many times the longest lag of the operator's watches.
+/// How many changes the log contains before the oldest are compacted. They take some hundred megabytes at most, and
+/// cover many times the longest lag of the operator's watches.
 const MAX_CHANGES: usize = 200_000;
 
-/// The position of an object: the index of its kind, and `namespace/name`, in the order of etcd's keys.
+/// The key of an object: the index of its kind, and `namespace/name`. Keys sort as in etcd.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) kind: usize,
@@ -26,10 +26,10 @@ impl Key {
 /// One change of one object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Its revision, which is also the new `resourceVersion` of the object.
+    /// The revision of the change, which is also the new `resourceVersion` of the object.
     pub revision: u64,
     pub(super) key: Key,
-    /// The object before.
+    /// The object before the change; absent if it was created.
     pub was: Option<Arc<Value>>,
     /// The object after the change; absent if it was deleted.
     pub is: Option<Arc<Value>>,
@@ -43,9 +43,9 @@ pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     log: VecDeque<Change>,
     revision: u64,
-    /// The log holds the changes after this revision.
+    /// The last compacted revision. The log contains the changes after it.
     compacted: u64,
-    /// All changes, compacted or not, if they are kept.
+    /// All changes, even compacted ones, if records are kept.
     archive: Option<Vec<Change>>,
     /// The time of the request that is being answered.
     pub(super) now: Time,
@@ -54,7 +54,7 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(seed: u64) -> Self {
-        // A real etcd has no revision 0 either: it means "any" in requests.
+        // A real etcd does not have a revision 0 either: in requests, 0 means any revision.
         Self {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
@@ -84,7 +84,7 @@ impl Store {
         self.log.range(first..)
     }
 
-    /// Keeps all changes from now on, compacted or not.
+    /// Keeps all further changes, even after a compaction.
     pub(super) fn keep_archive(&mut self) {
         self.archive.get_or_insert_default();
     }
@@ -101,7 +101,7 @@ impl Store {
         self.objects.get(key)
     }
 
-    /// Returns all objects of a kind at a revision that is not compacted.
+    /// Returns all objects of a kind as they were at a revision, which must not be compacted.
     pub(super) fn all_at(&self, kind: usize, revision: u64) -> BTreeMap<&str, Arc<Value>> {
         let first = Key { kind, path: String::new() };
         let now = self.objects.range(first..).take_while(|(key, _)| key.kind == kind);
@@ -119,7 +119,7 @@ impl Store {
         all
     }
 
-    /// Writes an object at a new revision, and returns it with that revision.
+    /// Writes an object, and returns it with its new revision.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Arc<Value> {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
@@ -154,7 +154,7 @@ impl Store {
         self.compacted = self.compacted.max(revision);
     }
 
-    /// Generates a uid of version 4, like a real one.
+    /// Generates a uid of version 4, as a real server does.
     pub(super) fn uid(&mut self) -> String {
         let hex = format!("{:032x}", self.random.u128(..));
         format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])

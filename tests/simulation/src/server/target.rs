@@ -1,4 +1,4 @@
-//! The objects that a request addresses, from the path and the query of its URL.
+//! The object or collection that a request addresses, from the path and the query of its URL.
 
 use super::kind::Kind;
 use super::store::Key;
@@ -15,7 +15,7 @@ pub(super) enum Part {
 /// The object or collection that a request addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// Index into the server's kinds.
+    /// The index of the kind in the server's list.
     pub(super) kind: usize,
     /// Absent for cluster-scoped objects, and for collections over all namespaces.
     pub(super) namespace: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Parses a path; `None` if it is unknown.
+    /// Parses a path; `None` if the path is unknown.
     pub(super) fn parse(kinds: &[Kind], path: &str) -> Option<Self> {
         let segments: Vec<String> = path.trim_start_matches('/').split('/').map(decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -74,7 +74,7 @@ impl Query {
         )
     }
 
-    /// Returns a parameter that exists and is not empty.
+    /// Returns the value of a parameter if it is not empty.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }

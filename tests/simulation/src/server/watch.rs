@@ -1,4 +1,4 @@
-//! Watches: the changes after a revision, bookmarks, and the end.
+//! Watches: the changes after a revision, bookmarks, and the end of a watch.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -10,32 +10,32 @@ use super::select::Selector;
 use super::store::Change;
 use super::target::{Query, Target};
 
-/// How long a watch without a time-out lasts: half of kube-apiserver's minimum.
+/// How long a watch without a time-out lasts, which is half of kube-apiserver's minimum.
 const DEFAULT_SECONDS: u64 = 900;
-/// The longest watch: longer than a test's clock runs.
+/// The longest duration of a watch, which is longer than a test lasts in virtual time.
 const MAX_SECONDS: u64 = 86_400;
-/// How often the real server sends a bookmark to a watch that asks for them.
+/// How often the real server sends a bookmark to a watch that requests bookmarks.
 const BOOKMARK_EVERY: TimeDelta = TimeDelta::seconds(60);
 
-/// One watch: its selection and its progress.
+/// A watch: its selector and its progress.
 #[derive(Clone, Debug)]
 pub struct Watch {
     target: Target,
     selector: Selector,
-    /// Changes up to this revision were delivered.
+    /// The revision up to which changes were delivered.
     revision: u64,
-    /// All existing objects are to be delivered first.
+    /// Whether all existing objects are delivered first.
     initial: bool,
     bookmarks: bool,
     next_bookmark: Time,
     until: Time,
     over: bool,
-    /// How often the CRD had been changed when the watch began.
+    /// How many times the CRD had been changed when the watch began.
     crd_changes: u64,
 }
 
 impl Watch {
-    /// Returns when the watch is due even without a change: for a bookmark, or its end.
+    /// Returns the time at which the watch sends a bookmark or ends, even without a change.
     #[must_use]
     pub fn wake(&self) -> Time {
         if self.bookmarks { self.next_bookmark.min(self.until) } else { self.until }
@@ -67,7 +67,7 @@ impl Server {
         })
     }
 
-    /// Returns the events that are due by now, in order. After the end there are none.
+    /// Returns the events that are due by now, in order. None follow after the end of the watch.
     pub fn events(&self, watch: &mut Watch, now: Time) -> Vec<Value> {
         if watch.over {
             return Vec::new();
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-/// Returns the event of a change for a watch with this selector. An object that is no longer selected counts as
+/// Returns the event for a change in a watch with this selector. An object that is no longer selected counts as
 /// deleted.
 fn event(selector: &Selector, change: &Change) -> Option<Value> {
     let was = change.was.as_deref().filter(|was| selector.selects(was));

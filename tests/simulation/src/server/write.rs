@@ -1,4 +1,4 @@
-//! Creating and replacing objects: what the server sets, keeps and refuses.
+//! Creating and replacing objects: which fields the server sets, keeps and refuses.
 
 use serde_json::{Value, json};
 use wfe_core::Time;
@@ -14,7 +14,7 @@ use super::metadata::{check, finalizers, text, tidy, timestamp};
 use super::store::Key;
 use super::target::{Part, Target};
 
-/// The label that every namespace gets, whatever a write contains.
+/// The label that every namespace gets, even if a write sets another value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Server {
@@ -64,7 +64,7 @@ impl Server {
         Ok(Answer::created(Value::clone(&self.store.put(&key, object))))
     }
 
-    /// Replaces an object (PUT). For some kinds it also creates a missing one.
+    /// Replaces an object (PUT). For some kinds, a PUT also creates a missing object.
     pub(super) fn replace(
         &mut self,
         target: &Target,
@@ -101,8 +101,8 @@ impl Server {
         self.update(target, name, &old, body)
     }
 
-    /// Writes the result of a request. Without a change there is no new version, with two exceptions: the write removes
-    /// the object's `managedFields`, or is the first after a creation. That one stores the default of the status.
+    /// Stores the result of a write. A write without a change creates a new version in two cases: it removes the
+    /// object's `managedFields`, or it is the first after the creation and stores the status's defaults.
     pub(super) fn update(
         &mut self,
         target: &Target,
@@ -136,7 +136,7 @@ impl Server {
         }
         let key = target.key(name);
         if is_let_go(old, &new) {
-            // Watches deliver the last stored state, with the finalizer.
+            // Watches deliver the last stored state, which still has the finalizer.
             self.store.remove(&key);
             return Ok(Answer::ok(new));
         }
@@ -153,7 +153,7 @@ impl Server {
         let (kind, mut causes) = (self.kind(target), causes);
         if let Some(schema) = &kind.schema {
             schema.prune(new);
-            // The other CRD would have other rules, and nothing here relies on them.
+            // A CRD without these fields would have other rules, which no test relies on.
             if self.drops_of(target.kind) {
                 super::crd::drop(new, &self.dropped);
             } else {
@@ -164,12 +164,12 @@ impl Server {
         if causes.is_empty() { Ok(()) } else { Err(invalid(kind, text(new, "name"), &causes)) }
     }
 
-    /// Checks and cleans the object of a request.
+    /// Checks and cleans the object in a request.
     pub(super) fn decode(&self, target: &Target, object: &mut Value) -> Result<(), Answer> {
         let kind = self.kind(target);
         let said = |field: &str| object[field].as_str().unwrap_or_default();
         if said("kind") != kind.kind || said("apiVersion") != kind.api_version() {
-            // Objects of custom kinds must name their kind. For others the path is enough.
+            // An object of a custom kind must name its kind. For a built-in kind, the path is enough.
             let silent = said("kind").is_empty() && said("apiVersion").is_empty();
             if kind.traits.custom || !silent {
                 return Err(bad_request("the kind and the version of the object do not match the path"));
@@ -267,13 +267,13 @@ fn keep(kind: &Kind, part: Part, old: &Value, new: &mut Value) {
             None => drop(meta.as_object_mut().map(|meta| meta.remove(field))),
         }
     }
-    // A field with the value `null` would still exist.
+    // Assigning `null` would not remove the field.
     if meta["uid"].is_null() {
         meta.as_object_mut().map(|meta| meta.remove("uid"));
     }
 }
 
-/// Returns whether all fields in a request have the types of the schema, including the fields that the write ignores.
+/// Returns whether all fields in a request have the types of the schema, including fields that the write ignores.
 fn is_typed(kind: &Kind, object: &Value) -> bool {
     kind.schema.as_ref().is_none_or(|schema| {
         let mut object = object.clone();
@@ -291,14 +291,14 @@ fn same_but_for_metadata(old: &Value, new: &Value, status_apart: bool) -> bool {
     rest(old) == rest(new)
 }
 
-/// Returns whether a write removes the last finalizer of an object that is being deleted.
+/// Returns whether a write removes the last finalizer from an object that is being deleted.
 fn is_let_go(old: &Value, new: &Value) -> bool {
     !text(old, "deletionTimestamp").is_empty()
         && old["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds == 0)
         && finalizers(new).is_empty()
 }
 
-/// Reports violations of a kind's rules that no schema here contains.
+/// Reports violations of a kind's rules that are not part of a schema.
 fn special(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     if kind.traits.special == Special::Lease
         && object["spec"]["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0)

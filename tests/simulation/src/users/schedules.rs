@@ -1,4 +1,4 @@
-//! Deeds of people on schedules and their children.
+//! Operations by people on schedules and their children.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::cluster::scripts::THEN;
 use crate::plan::{Hint, NAMESPACES, NewSchedule, Operation};
 use crate::service::FakeApi;
 
-/// The suffix in the names of executions that analyse a child's failure.
+/// The suffix in the name of an execution that analyses the failure of a child.
 const ANALYST: &str = "-triage";
 
 /// A person who manages schedules.
@@ -21,7 +21,7 @@ pub(super) struct Schedules<'a> {
 }
 
 impl Schedules<'_> {
-    /// Performs one deed. A refused request is ignored: people make mistakes.
+    /// Performs an operation. Refused requests are ignored, because people make mistakes.
     pub(super) fn act(&self, deed: &Operation) {
         let (namespace, name) = deed.object().split_once('/').unwrap_or_default();
         let path = format!("{}/{name}", schedules_in(namespace));
@@ -76,7 +76,7 @@ impl Schedules<'_> {
         self.ask(&Method::POST, &schedules_in(namespace), &object);
     }
 
-    /// Resumes the triage in the schedule's status, like a person who has read it.
+    /// Resumes the triage in the schedule's status, as a person does who has read the status.
     fn resume(&self, path: &str) {
         let shown = self.api.ask(PERSON, &Method::GET, path, &Value::Null).body;
         let triage = &shown["status"]["triage"]["of"];
@@ -94,7 +94,7 @@ impl Schedules<'_> {
         json!({"nextRunAt": hint.after.map(later), "interval": hint.interval, "expiresAt": later(hint.lasts)})
     }
 
-    /// Sends a request for the newest child of a schedule.
+    /// Sends a request about the newest child of a schedule.
     fn of_child(&self, namespace: &str, schedule: &str, method: &Method, body: &Value) {
         let children = self.api.all(&executions_in(namespace)).into_iter();
         let its = children.filter(|child| child["spec"]["remediationRequestRef"]["name"] == *schedule);

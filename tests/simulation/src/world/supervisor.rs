@@ -1,4 +1,4 @@
-//! Keeps a replica running, except when the plan kills or stops it.
+//! Keeps a replica running unless the plan kills or stops the replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,22 +25,22 @@ use crate::oracle;
 use crate::plan::{Millis, Plan, Trouble};
 use crate::record::Record;
 
-/// The name of a replica, as events show it.
+/// The name of a replica, as it appears in events.
 pub(super) fn instance(replica: u8) -> String {
     format!("replica-{replica}")
 }
 
-/// What ends the run of a replica.
+/// The reason why the run of a replica ends.
 enum Next {
     /// The play has ended.
     Over,
-    /// A part of the replica has ended by itself.
+    /// A part of the replica has ended on its own.
     Failed(anyhow::Error),
-    /// The plan kills or stops it.
+    /// The plan kills or stops the replica.
     Struck,
 }
 
-/// Keeps one replica running, except when the plan kills or stops it.
+/// Keeps one replica running unless the plan kills or stops the replica.
 pub(super) struct Supervisor {
     pub(super) replica: u8,
     pub(super) plan: Arc<Plan>,
@@ -103,7 +103,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops a replica gracefully, as a signal would.
+    /// Stops a replica gracefully, as a signal does.
     async fn stop(&self, replica: Replica) {
         if let Err(error) = replica.stop().await {
             self.record.broken(format!("replica {} has not stopped well: {error:#}", self.replica));

@@ -1,6 +1,6 @@
 //! What a cluster does by itself: Tekton plays its recorded stories, garbage is collected, and pods end.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // a test says what went wrong by panicking
+#![allow(clippy::unwrap_used, clippy::panic)] // a test reports an error by panicking
 
 mod compare;
 mod disturbed;

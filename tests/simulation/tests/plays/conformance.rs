@@ -1,9 +1,8 @@
-//! The plans on the fake server alone: it gives the answers of the table, and the same plan always gets the same
-//! answers.
+//! Plans on the fake server alone. It gives the answers in the table, and always the same answers to the same plan.
 //!
-//! `tests/cluster/conformance.rs` also plays them on the real API server.
+//! `tests/cluster/conformance.rs` also plays the plans on the real API server.
 
-#![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
+#![allow(clippy::unwrap_used)] // a test reports an error by panicking
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -13,7 +12,7 @@ use kube::client::Body;
 use wfe_simulation::conformance::{Plan, difference, generated, play, prepare, rows, tabled, wrong_rows};
 use wfe_simulation::service::FakeApi;
 
-/// A server whose clock advances by a second with each request.
+/// Returns a server whose clock advances by one second with each request.
 fn fake() -> FakeApi {
     let ticks = AtomicI64::new(0);
     FakeApi::new(1, move || DateTime::UNIX_EPOCH + TimeDelta::seconds(ticks.fetch_add(1, Ordering::Relaxed)))
@@ -38,7 +37,7 @@ async fn the_same_plan_brings_the_same_answers() {
         let plan = generated(seed, 500);
         let (first, second) = (played(&plan).await, played(&plan).await);
         assert!(first == second, "{:?}", difference(&plan, &first, &second));
-        // A plan whose requests are all refused, or all accepted, would prove little.
+        // A plan would prove little if the server refused all of its requests, or none.
         for code in [200, 201, 404, 409, 422] {
             let count = first.iter().filter(|line| line.said["code"] == code).count();
             assert!(count >= 10, "seed {seed}: {count} answers with {code}");

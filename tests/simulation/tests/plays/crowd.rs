@@ -1,5 +1,6 @@
-//! A crowd of executions of one namespace on a few targets (section 17). While other namespaces have work, it sends no
-//! more requests than the places of one namespace allow. Single executions of another namespace do not wait for it.
+//! A crowd: many executions in one namespace, on a few targets (section 17). While other namespaces have work, the
+//! operator sends no more requests at once for the crowd than one namespace may have. Single executions in another
+//! namespace do not wait for the crowd.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -8,23 +9,25 @@ use std::collections::{BTreeMap, HashMap};
 use wfe_simulation::plan::{Act, Create, Millis, Operation, Plan};
 use wfe_simulation::world::{How, play};
 
-/// How many targets the crowd has, and how many rivals ask for each.
+/// The number of targets of the crowd, and the number of executions on each of them.
 const TARGETS: usize = 12;
 const RIVALS: usize = 30;
-/// When the other namespace begins to create single executions. The operator has been leading for a while by then.
+/// When the other namespace begins to create single executions. The operator has already led for a while.
 const BEGIN: Millis = 20_000;
-/// How many single executions are created, at regular intervals.
+/// The number of single executions, which are created at regular intervals.
 const SINGLES: u64 = 10;
 const EVERY: Millis = 40;
-/// When the crowd is created. The other namespace already has work by then.
+/// When the crowd is created. The other namespace already has work.
 const CROWD: Millis = BEGIN + 100;
-/// The most places of a crowd while others have work. Answers here take from two to 22 milliseconds. The operator's
-/// `pace.rs` begins with this many places, and finds no reason to add more.
+/// The most requests at once for the crowd while other namespaces have work. Answers take from two to 22 milliseconds
+/// here. The operator's limit per namespace begins at this number, and has no reason to rise.
 const PLACES: usize = 4;
-/// A request and its answer take at least two milliseconds, so no place is used twice within them.
+/// The time over which the crowd's requests are counted. A request and its answer take at least two milliseconds, so
+/// each place sends at most twelve requests within this time.
 const WINDOW: Millis = 24;
 const MOST: usize = PLACES * 12;
-/// A new execution has its run within this many milliseconds. Its delivery and each of its requests take 35 at most.
+/// The time within which a new execution must have its run. Its delivery and each of its requests take up to 35
+/// milliseconds.
 const WITHIN: Millis = 150;
 
 fn create(at: Millis, name: String, target: String) -> Act {

@@ -1,5 +1,5 @@
-//! A day of a schedule whose workflow is malformed (section 12): how often it runs, when the wait doubles after each
-//! failure. Without that wait each slot would have a run. `docs/schedules.md` has the numbers.
+//! A day of a schedule with a malformed workflow (section 12): how many times the workflow runs if the wait doubles
+//! after each failure. Without these waits, each slot would have a run. `docs/schedules.md` contains the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -10,8 +10,8 @@ use wfe_simulation::world::{How, play};
 const SECOND: u64 = 1000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
 
-/// Plays a schedule with this interval for this long, and returns how many executions it has made. After half the time
-/// another client creates an execution on the same target.
+/// Plays a schedule with this interval for this time, and returns the number of its executions. At half-time another
+/// client creates an execution on the same target.
 fn runs(interval: u64, lasts: u64) -> usize {
     let name = "ops/tick".to_owned();
     let schedule = NewSchedule {
@@ -54,7 +54,8 @@ fn runs(interval: u64, lasts: u64) -> usize {
     outcome.lines.iter().filter(made).count()
 }
 
-/// 26 of the 720 slots in an hour. `WFE_TEST_ALL=1` plays whole days, with 17,280 and 1,440 slots.
+/// The workflow runs in 26 of the 720 slots in an hour. With `WFE_TEST_ALL=1` the test plays whole days, with 17,280
+/// and 1,440 slots.
 #[test]
 fn a_malformed_workflow_runs_less_and_less_often() {
     assert_eq!(runs(5, DAY / 24), 26);

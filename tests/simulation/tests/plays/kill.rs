@@ -1,5 +1,5 @@
-//! A triage by a pipeline, with a kill between every two of its writes (section 13.2). At whatever point the kill
-//! comes, one execution analyses, its verdict is applied once, and the schedule continues when a person resumes it.
+//! A triage by a pipeline, with a kill of the operator between any two of its writes (section 13.2). After any of the
+//! kills, one execution analyses, its verdict is applied once, and the schedule continues when a person resumes it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -7,16 +7,16 @@ use wfe_simulation::outcome::Outcome;
 use wfe_simulation::plan::{Fault, Millis, Plan, Trouble};
 use wfe_simulation::world::{How, play};
 
-/// The story without a kill.
+/// The plan without a kill.
 const SCENARIO: &str = "tests/scenarios/an-analyst-that-pauses-holds-its-schedule-until-a-person-resumes.json";
-/// How long the operator is down.
+/// How long the operator is down after a kill.
 const DOWN: Millis = 20_000;
 
 fn plan() -> Plan {
     Plan::read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(SCENARIO)).unwrap()
 }
 
-/// Plays a plan, and checks what must hold after any kill.
+/// Plays a plan, and checks what must be true after any kill.
 fn played(plan: &Plan, what: &str) -> Outcome {
     let outcome = play(plan, How { lines: true }).unwrap();
     assert!(outcome.violations.is_empty(), "{what}: {:#?}", outcome.violations);
@@ -28,7 +28,7 @@ fn played(plan: &Plan, what: &str) -> Outcome {
     outcome
 }
 
-/// Returns the writes and their times, from the evidence to the end of the pause.
+/// Returns the writes and their times, from the record of the evidence to the end of the pause.
 fn writes(outcome: &Outcome) -> Vec<(Millis, String)> {
     let all = outcome.lines.iter().filter_map(|line| {
         let mut words = line.splitn(5, ' ');
@@ -48,7 +48,7 @@ fn a_triage_goes_on_wherever_the_operator_was_killed() {
     let writes = writes(&played(&plan, "no kill"));
     assert!(writes.len() > 6, "{writes:#?}");
     for (number, (sent, write)) in writes.iter().enumerate() {
-        // Before the write arrives, and after it was executed and answered.
+        // One kill comes before the write arrives, the other after the write was executed and answered.
         for from in [*sent, sent + 100] {
             let mut killed = plan.clone();
             killed.faults.push(Fault { from, to: from + DOWN, replica: None, what: Trouble::Crash });

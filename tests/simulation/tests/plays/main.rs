@@ -1,7 +1,7 @@
-//! Plays of the whole operator in virtual time. One program has all of them: they share the processors, and are linked
-//! once. `WFE_TEST_ALL=1` also plays the long ones.
+//! Plays of the whole operator in virtual time. A single program contains all of them, so that they share the
+//! processors and are linked once. With `WFE_TEST_ALL=1` it also plays the long ones.
 
-// The whole file is test code: clippy allows helpers to panic as tests do.
+// The whole file is test code: clippy lets helpers panic as tests do.
 #![cfg(test)]
 
 mod cluster;
@@ -20,7 +20,7 @@ fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some()
 }
 
-/// Distributes the numbers below a limit over all processors.
+/// Calls `work` with each number below a limit, on all processors.
 fn on_all_processors(numbers: usize, work: impl Fn(usize) + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -1,5 +1,6 @@
-//! A registry is down while many schedules that use it have slots (section 13.5). The tests show how often the
-//! schedules run, and how soon all run again, with and without circuits. `docs/testing-records.md` has the numbers.
+//! A registry is down during the slots of many schedules that use it (section 13.5). The tests measure how many times
+//! the schedules run, and how soon all run again, with and without circuits. `docs/testing-records.md` contains the
+//! numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -11,26 +12,27 @@ use wfe_simulation::world::{How, play};
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
-/// All schedules exist after a minute, and have run once or twice when the registry goes down.
+/// When the registry goes down. All schedules exist after a minute, and have then run once or twice.
 const DOWN_FROM: Millis = 3 * MINUTE;
 const WITHOUT_CIRCUITS: [&str; 2] = ["--outage-targets=0", "--breaker-threshold=0"];
 
 /// The cost of an outage.
 #[derive(Debug)]
 struct Cost {
-    /// How many executions were created while the registry was down.
+    /// The number of executions that were created while the registry was down.
     runs: usize,
-    /// How many of them were created more than a minute after the begin. With circuits these are the probes.
+    /// How many of these were created more than a minute after the beginning of the outage. With circuits, they are the
+    /// probes.
     later: usize,
-    /// How long after the outage the last schedule had its first success. None if a schedule had none by the end of the
-    /// play.
+    /// The time from the end of the outage until every schedule has had a success. `None` if a schedule had none by the
+    /// end of the play.
     recovered_after: Option<Millis>,
-    /// The most executions that were created within one second after the outage.
+    /// The most executions that were created within one second after the end of the outage.
     at_once: usize,
 }
 
-/// Plays an outage of `minutes` with this many schedules that run once a minute, and continues for `after`. The
-/// schedules are in these namespaces in turn.
+/// Plays an outage of `minutes` with this many schedules, each of which runs once a minute, and continues for `after`.
+/// The schedules are distributed over these namespaces.
 fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
     let in_turn: Vec<_> = namespaces.iter().cycle().take(schedules.try_into().unwrap()).collect();
     let schedule = |number: u64| NewSchedule {
@@ -59,7 +61,7 @@ fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: 
     cost(&outcome.lines, schedules, to)
 }
 
-/// Reads the cost of an outage that ended at this time from the requests.
+/// Computes the cost of an outage that ended at this time from the lines of the record.
 fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
     let mut made = Vec::new();
     let mut recovered: BTreeMap<String, Millis> = BTreeMap::new();
@@ -90,9 +92,9 @@ fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
     }
 }
 
-/// Ten minutes and forty schedules: each fails once, in the first minute, and backs off for two minutes. The circuit is
-/// probed after 2, 4 and 8 minutes. The next probe is after 16 minutes, six minutes after the outage. Without circuits
-/// each schedule fails after 0, 2 and 6 minutes.
+/// Ten minutes and forty schedules. Each schedule fails once, in the first minute, and waits for two minutes. The
+/// circuit has probes after 2, 4 and 8 minutes. The next probe is after 16 minutes, six minutes after the outage.
+/// Without circuits, each schedule fails after 0, 2 and 6 minutes.
 #[test]
 fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
     let tenants = [&NAMESPACES[..], &["ops"]];
@@ -112,7 +114,7 @@ fn without_circuits_each_schedule_asks_by_itself() {
     assert!(without.runs >= 100, "{without:?}");
 }
 
-/// An hour and two hundred schedules, with `WFE_TEST_ALL=1`.
+/// An hour and two hundred schedules (only with `WFE_TEST_ALL=1`).
 #[test]
 fn an_outage_of_an_hour_costs_each_a_failure_and_eight_probes() {
     if !super::all() {
@@ -123,7 +125,8 @@ fn an_outage_of_an_hour_costs_each_a_failure_and_eight_probes() {
     assert_eq!((with.runs, with.later), (208, 8), "{with:?}");
     assert!(with.recovered_after.is_some_and(|it| it <= 8 * MINUTE), "{with:?}");
     assert!(with.at_once <= 16, "they go on one after the other: {with:?}");
-    // Their own backoff would delay the recovery of all by another half hour, with thousands of executions.
+    // The play ends with the outage: the schedules' own backoff would delay the recovery by another half an hour, with
+    // thousands of executions.
     let without = outage(&["ops"], 200, 60, 0, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
     assert!(without.runs > 900, "{without:?}");

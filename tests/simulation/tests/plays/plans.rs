@@ -1,4 +1,4 @@
-//! Plans as files: an error names its place, and a plan is unchanged after it was written and read.
+//! Plans as files: an error contains its position, and writing and reading a plan does not change the plan.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 

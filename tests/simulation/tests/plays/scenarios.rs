@@ -1,5 +1,5 @@
 //! Scenarios with one fault each: a plan, and a file with the replicas' writes and the final states. `UPDATE=1` writes
-//! these files; review them afterwards.
+//! these files. Review them afterwards.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -16,7 +16,7 @@ fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
 }
 
-/// Describes a play: each write with its time, and the final states. Reads are counted, and the Lease is left out.
+/// Describes a play: each write with its time, the number of reads, and the final states. The Lease is left out.
 fn tell(plan: &Plan) -> String {
     let outcome = play(plan, How { lines: true }).unwrap();
     let mut told = String::new();
@@ -75,7 +75,7 @@ fn each_scenario_goes_as_it_is_told() {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
-/// The expected lines that are missing (`-`), and the unexpected lines (`+`).
+/// Returns the expected lines that are missing (`-`), and the unexpected lines (`+`).
 fn diff(expected: &str, told: &str) -> Vec<String> {
     let (before, after): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), told.lines().collect());
     let missing = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));

@@ -1,4 +1,4 @@
-//! Plays of many seeds: no rule is broken, and the same seed always leads to the same requests.
+//! Plays of many seeds: no play breaks a rule, and the same seed always leads to the same requests.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -9,11 +9,11 @@ use wfe_simulation::world::{How, play};
 
 use super::on_all_processors;
 
-/// How many seeds are played by default, and with `WFE_TEST_ALL=1`: those in `hashes.txt`.
+/// The number of seeds that are played by default, and with `WFE_TEST_ALL=1`. `hashes.txt` contains the latter.
 const SEEDS: (usize, usize) = (60, 200);
-/// Every seed that is divisible by this is played twice.
+/// Every seed that is divisible by this number is played twice.
 const TWICE: u64 = 20;
-/// How often one seed is played by default, and with `WFE_TEST_ALL=1`.
+/// How many times one seed is played by default, and with `WFE_TEST_ALL=1`.
 const TURNS: (usize, usize) = (5, 20);
 
 fn count((usual, all): (usize, usize)) -> usize {

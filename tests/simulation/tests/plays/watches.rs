@@ -1,6 +1,7 @@
-//! Watches in virtual time: changes, bookmarks, the end, and the effect of compaction on lists and watches.
+//! Watches in virtual time: changes, bookmarks, the end of a watch, and the effect of a compaction on lists and
+//! watches.
 
-#![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
+#![allow(clippy::unwrap_used)] // a test reports an error by panicking
 
 use chrono::DateTime;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use wfe_simulation::service::FakeApi;
 
-/// A server whose time is tokio's, with a namespace.
+/// Returns a server with a namespace whose time is tokio's, and a client.
 async fn furnished() -> (FakeApi, Client) {
     let begun = Instant::now();
     let api = FakeApi::new(1, move || DateTime::UNIX_EPOCH + begun.elapsed());
@@ -86,7 +87,7 @@ async fn kubes_watcher_follows_the_fake_across_a_compaction() {
     let mut events = watcher::watcher(config_maps, watcher::Config::default().timeout(20)).boxed();
     let mut told = Vec::new();
     for (number, name) in ["second", "third"].into_iter().enumerate() {
-        // The watcher first reports what exists, and then waits for the object that the test creates.
+        // The watcher first reports the existing objects, and then waits for the object that the test creates.
         while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(5), events.next()).await {
             told.extend(match event {
                 Ok(Event::InitApply(object) | Event::Apply(object)) => object.metadata.name,

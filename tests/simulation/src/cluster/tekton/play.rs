@@ -1,4 +1,4 @@
-//! The story of one run while it is played.
+//! The story of a run while Tekton plays it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::cluster::scripts::{Change, Step, Story, is_done, uid};
 use crate::cluster::verdicts::RESULT;
 use crate::cluster::{delay, random_for};
 
-/// How much later than recorded a step may happen.
+/// How much later than in the recording a step may happen.
 const JITTER: Duration = Duration::from_millis(300);
-/// How long Tekton may take to delete the pod of a TaskRun that it stops.
+/// How long a stopped TaskRun may take until it ends and its pod is deleted.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
-/// When Tekton retries a create whose name belongs to another object.
+/// After how long Tekton retries a create whose name belongs to another object.
 const AGAIN: TimeDelta = TimeDelta::seconds(5);
-/// The time-out of runs without one of their own.
+/// The time-out of runs that set none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// A story and its progress.
 #[derive(Debug)]
 pub(super) struct Play {
     story: &'static Story,
-    /// The verdict that the run has as its result.
+    /// The verdict that becomes the run's result.
     says: Option<&'static str>,
     retelling: Replay,
     acts: VecDeque<(Time, Act)>,
-    /// When the run times out, unless it has no time-out or is already being stopped.
+    /// When the run times out; `None` if it has no time-out, has ended or is being stopped.
     deadline: Option<Time>,
-    /// Tekton checks a time-out only after it knows the pipeline.
+    /// Whether Tekton has resolved the pipeline. It checks the time-out only afterwards.
     is_resolved: bool,
     random: Rng,
     state: State,
@@ -46,24 +46,24 @@ pub(super) struct Play {
 enum State {
     Running,
     Stopping(Stop),
-    /// The run is done. Its dependents may continue.
+    /// The run is done, but its dependents may continue.
     Completed,
-    /// The run is being deleted and is unfinished. Tekton ignores it, and its dependents continue.
+    /// The run is being deleted before it is done. Tekton ignores the run, but its dependents continue.
     Leaving,
 }
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// A step of the story, by its index.
+    /// Play a step of the story, given by its index.
     Tell(usize),
-    /// The run and all its children are stopped.
+    /// Stop the run and all its children.
     Stop(Stop),
-    /// A stopped child ends.
+    /// End a stopped child.
     End(Stop, String),
 }
 
 impl Play {
-    /// Begins the story of a run that is released now.
+    /// Begins the story of a run that has just been released.
     pub(super) fn begin(story: &'static Story, says: Option<&'static str>, run: &Value, seed: u64, now: Time) -> Self {
         let mut random = random_for(seed, "tekton", run);
         let mut last = now;
@@ -79,7 +79,7 @@ impl Play {
         Self { story, says, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
     }
 
-    /// Updates the play with the current run.
+    /// Records whether the run is resolved.
     pub(super) fn see(&mut self, run: &Value) {
         self.is_resolved = run["status"]["pipelineSpec"].is_object();
     }
@@ -97,7 +97,7 @@ impl Play {
         self.acts.retain(|(_, act)| !matches!(act, Act::Stop(_)));
     }
 
-    /// Stops the run because a user has asked for it.
+    /// Stops the run because a user has requested it.
     pub(super) fn stop(&mut self, now: Time) {
         if self.state == State::Running {
             let due = now + delay(&mut self.random, JITTER);
@@ -111,12 +111,12 @@ impl Play {
         self.acts = [(due, Act::Stop(stop))].into();
     }
 
-    /// Returns whether no step can follow, whatever happens.
+    /// Returns whether no further step is possible.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Completed | State::Leaving) && self.acts.is_empty()
     }
 
-    /// Delays the remaining steps. A time-out is not delayed.
+    /// Delays the remaining steps, but not the time-out.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         self.retelling.begun += by;
         self.acts.iter_mut().for_each(|(due, _)| *due += by);
@@ -127,7 +127,7 @@ impl Play {
         [due, self.deadline.filter(|_| self.is_resolved)].into_iter().flatten().min()
     }
 
-    /// Performs the first step that is due.
+    /// Performs the next step.
     pub(super) fn act(&mut self, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
         if self.is_resolved && self.deadline.is_some_and(|deadline| deadline <= now) {
             self.stop_at(now, Stop::TimedOut);
@@ -153,8 +153,8 @@ impl Play {
         }
     }
 
-    /// Returns whether Tekton no longer takes this step, because the run is being deleted. Such steps write the status
-    /// of the run, or create its tasks. An existing task still creates its pod.
+    /// Returns whether Tekton skips this step because the run is being deleted. It skips the steps that write the run's
+    /// status or create its tasks. A task that exists still creates its pod.
     fn is_of_the_run(&self, step: &Step) -> bool {
         let made_by = |recorded: &Value| {
             let owner = recorded["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Play {
             }
     }
 
-    /// Plays a step. Returns `false` if it must be tried again.
+    /// Plays a step. Returns `false` if the step must be repeated later.
     fn tell(&mut self, step: &Step, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
         if let Change::Added(recorded) = &step.change {
             return self.create(step, recorded, run, hand, objects);
@@ -192,7 +192,7 @@ impl Play {
     fn create(&mut self, step: &Step, recorded: &Value, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
         let mut object = self.retelling.retell(recorded);
         if step.kind == "Pod" && !self.story.without_node.contains(&step.name) {
-            // The recorder leaves out the specs of pods. A pod on a node is deleted with grace.
+            // Recorded pods have no spec. Only a pod with a node is deleted with a grace period.
             object["spec"]["nodeName"] = json!("node-1");
         }
         let made = match hand.create(&object)? {
@@ -204,7 +204,7 @@ impl Play {
                         && other["metadata"]["name"] == object["metadata"]["name"]
                         && other["metadata"]["namespace"] == object["metadata"]["namespace"]
                 };
-                // After a restore of the server, it may be the object that was created before.
+                // After a restore of the server, the existing object may be one that this play has created.
                 let of_run = owners(&object).chain([uid(run)]);
                 let mut ours = of_run.flat_map(|owner| objects.owned_by(owner));
                 match ours.find(is_same) {
@@ -220,7 +220,7 @@ impl Play {
         Ok(true)
     }
 
-    /// Returns the identity that a write to the object of a step needs, or `None` if the object could not be created.
+    /// Returns the identity of a step's object for a write. `None` if the object could not be created.
     fn place(&self, step: &Step, run: &Value) -> Option<Value> {
         let uid = self.retelling.uid_of(&step.uid)?;
         let namespace = &run["metadata"]["namespace"];
@@ -228,7 +228,7 @@ impl Play {
         Some(json!({"apiVersion": step.version, "kind": step.kind, "metadata": metadata}))
     }
 
-    /// Stops the run: it tells its children to stop, and is done. The children end a little later.
+    /// Stops the run: it asks its children to stop, and is done. The children end a little later.
     fn stop_all(&mut self, stop: Stop, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
         let version = &self.story.version;
         let mut ends = Vec::new();
@@ -245,7 +245,7 @@ impl Play {
         hand.merge(run, &patch)
     }
 
-    /// Ends a stopped child, and deletes its pods.
+    /// Ends a stopped child, and deletes the child's pods.
     fn end(&mut self, stop: Stop, child: &str, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
         let Some(child) = objects.get(child).filter(|child| !is_done(child)) else { return Ok(()) };
         for pod in objects.owned_by(uid(child)).filter(|object| object["kind"] == "Pod") {
@@ -259,7 +259,7 @@ impl Play {
     }
 }
 
-/// Removes metadata that has become empty.
+/// Removes metadata from a patch if it is empty.
 fn with_content(mut patch: Value) -> Value {
     if patch["metadata"].as_object().is_some_and(serde_json::Map::is_empty) {
         patch.as_object_mut().map(|patch| patch.remove("metadata"));
@@ -267,8 +267,7 @@ fn with_content(mut patch: Value) -> Value {
     patch
 }
 
-/// Returns the unfinished objects that a run has started, in the order of their names. The children of its children are
-/// included.
+/// Returns the unfinished children of a run, and their children, sorted by kind and name.
 fn unfinished<'a>(run: &str, objects: &'a Follower) -> Vec<&'a Value> {
     let mut all: Vec<&Value> = Vec::new();
     let mut owners = vec![run.to_owned()];

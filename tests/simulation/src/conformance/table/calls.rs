@@ -1,4 +1,4 @@
-//! Requests that several rows of the table use.
+//! Requests that several rows use.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) fn make(place: Place, name: &str) -> Call {
     Call::create(place, name, valid(place))
 }
 
-/// Creates an execution and writes these statuses, one after the other.
+/// Creates an execution, and writes these statuses one after the other.
 pub(super) fn written(name: &str, statuses: &[Value]) -> Vec<Call> {
     let mut calls = vec![make(Executions, name)];
     let status = format!("{name}/status");
@@ -50,7 +50,7 @@ pub(super) fn ended() -> Value {
         "completionTime": "2026-01-01T00:01:00Z", "started": "False", "reason": "Unknown", "message": "m"})
 }
 
-/// A second attempt that has not begun.
+/// A second attempt that has not begun yet.
 pub(super) fn waits() -> Value {
     json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z"})
 }
@@ -60,7 +60,7 @@ pub(super) fn begins(run: &str) -> Value {
         "startTime": "2026-01-01T00:01:02Z"})
 }
 
-/// Creates a running execution and writes these attempts, one write after the other. The last write names this run.
+/// Creates a running execution, and writes these attempts one write after the other. The last write names this run.
 pub(super) fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
     let mut statuses: Vec<Value> = Vec::new();
     for all in attempts {
@@ -74,7 +74,7 @@ pub(super) fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
     written(name, &statuses)
 }
 
-/// Creates an execution with this field in its spec.
+/// Creates an execution with this field in the spec.
 pub(super) fn asks(name: &str, field: &str, value: Value) -> Vec<Call> {
     let mut body = valid(Executions);
     body["spec"][field] = value;

@@ -1,4 +1,4 @@
-//! The rows themselves.
+//! The rows of the table, except those about schedules.
 
 use serde_json::{Value, json};
 

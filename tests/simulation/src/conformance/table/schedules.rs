@@ -1,4 +1,4 @@
-//! The rows about schedules.
+//! The rows of the table about schedules.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::conformance::Call;
 use crate::conformance::Place::Schedules;
 use crate::conformance::generate::valid;
 
-/// Creates a schedule with these fields in its spec. Null removes a field.
+/// Creates a schedule with these fields in the spec. Null removes a default field.
 fn asks(name: &str, fields: &Value) -> Vec<Call> {
     let mut body = valid(Schedules);
     json_patch::merge(&mut body, &json!({"spec": fields}));
@@ -19,13 +19,13 @@ fn of_zone(name: &str, zone: &str) -> Vec<Call> {
     asks(name, &json!({"interval": null, "cron": "0 2 * * *", "timeZone": zone}))
 }
 
-/// Creates a schedule, and merges this patch into it or into its status.
+/// Creates a schedule, and sends this merge patch to it or to its status.
 fn merged(name: &str, at: &str, patch: Value) -> Vec<Call> {
     let make = Call::create(Schedules, name, valid(Schedules));
     vec![make, Call::merge(Schedules, &format!("{name}{at}"), patch)]
 }
 
-/// Creates a schedule whose failures a workflow analyses, with these fields in its triage.
+/// Creates a schedule whose failures a workflow analyses, with these fields in `spec.triage`.
 fn triages(name: &str, fields: &Value) -> Vec<Call> {
     let image = "registry.example/analyst:1";
     let workflow = json!({"workflowId": "analyst", "version": "1", "containerImage": image});
@@ -34,18 +34,18 @@ fn triages(name: &str, fields: &Value) -> Vec<Call> {
     asks(name, &json!({"triage": triage}))
 }
 
-/// Creates a schedule that lets a triage adjust these fields.
+/// Creates a schedule that allows triages to adjust these fields.
 fn adjusts(name: &str, fields: &[&str]) -> Vec<Call> {
     let template = json!({"spec": {"parameters": {"SOME": "1"}}});
     asks(name, &json!({"template": template, "triage": {"allowAdjust": fields}}))
 }
 
-/// The patch by which a person ends a triage.
+/// Returns the patch by which a person ends a triage.
 fn resume(triage: &str) -> Value {
     json!({"spec": {"resume": {"triage": triage, "reason": "mended", "resumedBy": "jane"}}})
 }
 
-/// The record of a triage.
+/// Returns the record of a triage in a status.
 fn triage() -> Value {
     json!({"of": "a-1", "at": "2026-01-01T00:05:00Z", "analyst": "BuiltIn", "verdict": "DoNothing", "state": "Noted"})
 }

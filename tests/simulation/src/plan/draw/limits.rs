@@ -1,15 +1,15 @@
-//! Draws limits of how many targets are worked on at once, with a wave of executions for them.
+//! Draws limits of how many targets may be busy at once, with a wave of executions for them.
 
 use fastrand::Rng;
 
 use super::{DRAINS_FOR_EVER, LASTS, MINUTE, SECOND, pick};
 use crate::plan::{Act, Create, Operation, Plan};
 
-/// The first seeds have no limits: their hashes show that limits cost nothing where there are none.
+/// The first seed that may have limits. The hashes of earlier seeds show that the feature costs nothing without limits.
 const FROM: u64 = 200;
 /// From seed [`FROM`] on, one plan in this many has limits.
 const EACH: u64 = 4;
-/// The limits: one for all, two that overlap, and two that meet on some targets only.
+/// The limits of a plan: one for all targets, two that overlap, or two that share only some targets.
 const LIMITS: [&str; 4] = [
     r#"[{"name":"all","maxRunning":1}]"#,
     r#"[{"name":"all","maxRunning":3},{"name":"nodes","kind":"node","maxRunning":1}]"#,
@@ -24,7 +24,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     }
     let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x11F7);
     plan.flags.push(format!("--limits={}", pick(&mut chance, &LIMITS)));
-    // A target that drains for ever keeps its place for ever, and the line would never be empty.
+    // A target that drains for ever would count for its limit for ever, so some executions would never end.
     plan.acts.retain(|act| !matches!(&act.what, Operation::Create(create) if create.story == DRAINS_FOR_EVER));
     let at = chance.u64(MINUTE..LASTS);
     for number in 0..chance.u64(3..10) {

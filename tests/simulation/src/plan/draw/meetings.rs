@@ -1,20 +1,20 @@
-//! Draws faults that need two coincidences within seconds, which chance alone produces too rarely. The rest of the plan
-//! does not depend on these draws.
+//! Draws faults for bugs that need two coincidences within seconds, which are too rare otherwise. These draws do not
+//! affect the rest of the plan.
 
 use fastrand::Rng;
 
 use super::{LASTS, MINUTE, SECOND, pick};
 use crate::plan::{Act, Create, Fault, Millis, Operation, Plan, Trouble};
 
-/// One of this many plans has each of the meetings. The remainder of the division selects it.
+/// One of this many plans has the first kind of coincidence, and another one the second. The remainder of the seed
+/// selects them.
 const EACH: u64 = 32;
-/// How long the permission is missing. The delayed work is tried again every half a minute; this is longer than that
-/// needs.
+/// How long the permission is missing: longer than the delayed work needs, which is retried every half a minute.
 const WITHOUT_RIGHT: Millis = 4 * MINUTE;
-/// An execution without a status after this time was overlooked: the operators have been working for a while by then.
+/// When the operators have been working for a while. An execution that then gets no status in time was overlooked.
 const SETTLED: Millis = 5 * MINUTE;
 
-/// Adds a meeting to a plan.
+/// Adds a coincidence to a plan.
 pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(29) ^ 0x3EE7);
     match seed % EACH {
@@ -25,14 +25,14 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
 }
 
 /// A container starts while the watch of pods is broken, and its pod is deleted before Tekton has seen the start. The
-/// run therefore says that nothing ran. A list restarts the watch afterwards.
+/// run therefore reports that nothing ran. After the gap, the watch begins again with a list.
 fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
     for number in 0..4 {
         let at = chance.u64(MINUTE..LASTS);
         let name = format!("ops/gap-{number}");
         let story = pick(chance, &["timeout-of-task-before", "timeout-of-run-before", "timeout-while-image-is-pulled"]);
         create(plan, at, &name, &own_target(number), story);
-        // The pod was seen waiting before the gap. The time-out of the story deletes it within the gap.
+        // The watch shows the waiting pod before the gap. The story's time-out deletes the pod during the gap.
         let starts = at + chance.u64(2 * SECOND..6 * SECOND);
         plan.acts.push(Act { at: starts, what: Operation::StartPods(name) });
         let from = starts - chance.u64(100..SECOND);
@@ -44,7 +44,7 @@ fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// The only fault is the missing permission to create runs, while one execution after the other is created.
+/// The permission to create runs is missing while one execution after the other is created. There is no other fault.
 fn crowd_without_right(plan: &mut Plan, chance: &mut Rng) {
     let from = chance.u64(SETTLED..LASTS);
     let denied = Trouble::Denied { verb: "create".to_owned(), resource: "pipelineruns".to_owned() };
@@ -55,7 +55,7 @@ fn crowd_without_right(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// Returns a target that no other part of the plan uses: its execution can run at once.
+/// Returns a target that no other part of the plan uses, so that its execution can run at once.
 fn own_target(number: usize) -> String {
     format!("node/worker-node-9{number}")
 }

@@ -1,5 +1,5 @@
-//! Draws schedules, deeds of people on them, and faults that only concern them. The rest of the plan does not depend on
-//! these draws.
+//! Draws schedules, operations by people on them, and faults that concern only schedules. These draws do not affect the
+//! rest of the plan.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BEFORE_ANYTHING_RAN, LASTS, MINUTE, SECOND, TARGETS, WORKFLOWS, pick};
 use crate::plan::{Act, Edit, Fault, Hint, Millis, NAMESPACES, NewSchedule, Operation, Plan, Trouble};
 
-/// Specs with short and long intervals, with cron, with and without limits.
+/// Specs with short and long intervals or with cron, with and without limits.
 const SPECS: [&str; 9] = [
     r#"{"interval": "5s"}"#,
     r#"{"interval": "20s"}"#,
@@ -41,7 +41,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     if !is_calm && seed % AWAY == 2 {
         let from = chance.u64(MINUTE..LASTS / 2);
         plan.faults.push(Fault { from, to: from + DAY, replica: None, what: Trouble::Crash });
-        // The play continues for a while afterwards.
+        // Without this act, the play would end too early to show what follows.
         plan.acts.push(Act { at: from + DAY + 3 * MINUTE, what: Operation::Touch("ops/fix-0".to_owned()) });
     }
 }
@@ -64,7 +64,7 @@ fn draw(name: &str, chance: &mut Rng) -> NewSchedule {
     }
 }
 
-/// Adds deeds of people on a schedule and its children.
+/// Adds operations by people on a schedule and its children.
 fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut Rng) {
     let name = || schedule.name.clone();
     let edit = |spec: Value| Operation::EditSchedule(Edit { name: schedule.name.clone(), spec });
@@ -95,7 +95,7 @@ fn people(plan: &mut Plan, schedule: &NewSchedule, created: Millis, chance: &mut
     }
 }
 
-/// Draws the faults that only concern schedules.
+/// Draws faults that concern only schedules.
 fn faults(plan: &mut Plan, chance: &mut Rng) {
     for _ in 0..chance.usize(0..3) {
         let resource = || "workflowschedules".to_owned();

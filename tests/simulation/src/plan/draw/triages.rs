@@ -1,5 +1,5 @@
-//! Draws the triage of schedules that keep failing: analysts and their verdicts, resumes, and registries that are down.
-//! The rest of the plan does not depend on these draws.
+//! Draws the triage of failing schedules: analysts and their verdicts, resumes, and registries that are down. These
+//! draws do not affect the rest of the plan.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::{LASTS, MINUTE, SECOND, pick};
 use crate::cluster::verdicts::{SAYS, names};
 use crate::plan::{Act, Fault, Operation, Plan, Trouble};
 
-/// The second registry. Some of those schedules use it.
+/// The second registry. Some of the schedules use it.
 const OTHER: &str = "other.test";
 /// Stories of analysts without a verdict: one completes, one fails, one hangs until its deadline, and one is missing.
 const SILENT: [&str; 4] = ["success", "exit-first", "cancel-after", "no-such-story"];
-/// The most outages of a registry.
+/// The number of outages of registries is below this.
 const OUTAGES: usize = 3;
 
-/// Adds all of this to the schedules of a plan.
+/// Adds triages to the schedules of a plan, with resumes and outages of registries.
 pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x7214_6E55);
     flags(plan, &mut chance);
@@ -27,7 +27,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
             if schedule.spec["cron"].is_string()
                 && let Some(fields) = triage["allowAdjust"].as_array_mut()
             {
-                fields.retain(|field| field != "interval"); // it is refused beside cron
+                fields.retain(|field| field != "interval"); // a schedule with cron may not have this field
             }
             schedule.spec["triage"] = triage;
         }
@@ -61,7 +61,7 @@ fn flags(plan: &mut Plan, chance: &mut Rng) {
     }
 }
 
-/// Draws `spec.triage`. `None` leaves the defaults.
+/// Draws `spec.triage`. `None` means that the schedule keeps the defaults.
 fn triage(tekton: &str, chance: &mut Rng) -> Option<Value> {
     let allowed = json!(["timeout", "interval"]);
     let after = chance.u8(1..4);

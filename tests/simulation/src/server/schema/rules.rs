@@ -13,33 +13,33 @@ use serde_json::Value;
 use super::super::cause::Cause;
 use super::{Form, Schema};
 
-/// One rule.
+/// A rule of a node.
 #[derive(Debug)]
 pub(in super::super) struct Rule {
-    /// The error of the rule itself, if it cannot be used.
+    /// The compiled rule, or the error if it cannot be compiled.
     program: Result<Program, String>,
     message: String,
     reason: String,
-    /// The field that the rule reports, below the one that has the rule.
+    /// The field that a violation names, relative to the node of the rule.
     field: String,
-    /// The rule compares with the old value.
+    /// Whether the rule uses the old value.
     compares: bool,
-    /// The rule is also evaluated without an old value.
+    /// Whether the rule is also evaluated without an old value.
     optional_old: bool,
 }
 
-/// The functions for rules: the standard functions, those on strings, and others that the CRD needs.
+/// The functions that rules can use: standard functions, those on strings, and others that the CRD needs.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    // This fails if a function has two definitions. Then the rules that use it fail, and the conformance test fails
-    // with them.
+    // An error means that a function has two definitions. Rules that use the function then fail, and with them the
+    // conformance test.
     drop(extensions::strings(&mut env));
     drop(env.add_member_overload("sum", "list_sum", LIST_TYPE, Vec::new(), sum));
     drop(cel::add_member_overload!(env, fn fits: (CelString, CelString) -> Result<CelBool>));
     Arc::new(env)
 });
 
-/// `sum` from Kubernetes' own functions on lists, for whole numbers.
+/// Computes `sum` as in Kubernetes' own functions on lists, for whole numbers.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that an environment takes")]
 fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let wrong = || ExecutionError::function_error("sum", "not a list of whole numbers in range");
@@ -52,8 +52,8 @@ fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionErr
     Ok(CowVal::owned(CelInt::from(sum)))
 }
 
-/// `matches` with each pattern compiled only once. The crate compiles it at every call, which takes most of the time of
-/// a rule.
+/// Evaluates `matches`, but compiles each pattern only once. The crate compiles a pattern at every call, which takes
+/// most of the time of a rule.
 fn fits(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {
     static PATTERNS: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
     let mut patterns = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,12 +68,12 @@ fn fits(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, Execut
     Ok(CelBool::from(compiled.is_match(text.inner())))
 }
 
-/// Reads the rules of a node.
+/// Compiles the rules of a node.
 pub(super) fn read(rules: &Value) -> Vec<Rule> {
     let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
     let rules = rules.as_array().into_iter().flatten();
     let rules = rules.map(|rule| {
-        // The environment cannot replace the definition of `matches`.
+        // The definition of `matches` in the environment cannot be replaced.
         let source = text(rule, "rule").replace(".matches(", ".fits(");
         let program = ENVIRONMENT.compile(&source).map_err(|error| error.to_string());
         let compares = program.as_ref().is_ok_and(|program| program.references().has_variable("oldSelf"));
@@ -91,12 +91,12 @@ pub(super) fn read(rules: &Value) -> Vec<Rule> {
     rules.collect()
 }
 
-/// Reports violations of the rules of a node, and of all nodes below it. Rules that compare need an old value.
+/// Reports violations of the rules of a node, and of all nodes below it. Rules that use the old value need one.
 pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     if !schema.rules.is_empty() {
         let asked = Asked::of(schema, value, old);
-        // A rule that reads a list in place of a time fails. If its result is the same without the list, it has not
-        // read it.
+        // A rule fails if it reads a list in place of a time. If its result is the same without the list, it does not
+        // read the list.
         let readable = (readable(schema, value), old.and_then(|old| readable(schema, old)));
         let without = (readable.0.is_some() || readable.1.is_some())
             .then(|| Asked::of(schema, readable.0.as_ref().unwrap_or(value), readable.1.as_ref().or(old)));
@@ -107,8 +107,8 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
             if !rule.compares && old.is_some_and(|old| schema.is_reordered(old, value)) {
                 continue;
             }
-            // A violated rule is reported at its field. A rule that cannot be evaluated is reported at the node that
-            // has it.
+            // A violated rule is reported at the field that it names. A rule that cannot be evaluated is reported at
+            // its own node.
             let (failed, field) = match asked.answer(rule) {
                 answer if without.as_ref().is_some_and(|without| without.answer(rule) != answer) => {
                     ("a time is a list".to_owned(), "")
@@ -131,7 +131,7 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
             }
         }
         Value::Array(items) => {
-            // An item has an old value if the list has keys, by which the old item is found.
+            // An item has an old value only in a list with keys, by which the old item is found.
             let before = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             for (index, item) in items.iter().enumerate() {
                 if let Some(below) = &schema.items {
@@ -144,7 +144,7 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
     }
 }
 
-/// The input of a node's rules.
+/// The input of the rules of a node.
 struct Asked {
     value: Cel,
     was: Option<Cel>,
@@ -155,7 +155,7 @@ impl Asked {
         Self { value: convert(schema, value, Side::Is), was: old.map(|old| convert(schema, old, Side::Was)) }
     }
 
-    /// Returns the result of a rule, or why it cannot be evaluated.
+    /// Returns the result of a rule, or the reason why it cannot be evaluated.
     fn answer(&self, rule: &Rule) -> Result<bool, String> {
         let program = rule.program.as_ref().map_err(|error| format!("the rule cannot be read: {error}"))?;
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
@@ -173,7 +173,7 @@ impl Asked {
     }
 }
 
-/// Returns a value without lists in place of times, if it has any.
+/// Returns a value without the lists that are in place of times; `None` if there are no such lists.
 fn readable(schema: &Schema, value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) => {
@@ -202,20 +202,21 @@ fn readable(schema: &Schema, value: &Value) -> Option<Value> {
     }
 }
 
-/// Returns whether a field is a list in place of a time. The schema accepts that, and a rule that reads it fails.
+/// Returns whether a field is a list in place of a time. The schema accepts such a list, but a rule that reads it
+/// fails.
 fn is_unreadable(schema: &Schema, value: &Value, field: &str) -> bool {
     let name = field.trim_start_matches('.');
     schema.properties.get(name).is_some_and(|below| below.form == Form::Moment) && value[name].is_array()
 }
 
-/// The old or the new value of a comparison.
+/// Whether a value is the old or the new value of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Is,
     Was,
 }
 
-/// Converts a value into the form that a rule sees.
+/// Converts a value into the form that rules use.
 fn convert(schema: &Schema, value: &Value, side: Side) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -228,7 +229,7 @@ fn convert(schema: &Schema, value: &Value, side: Side) -> Cel {
             Form::Moment => chrono::DateTime::parse_from_rfc3339(text).map_or(Cel::Null, Cel::Timestamp),
             _ => Cel::String(Arc::new(text.clone())),
         },
-        // A list in place of a time is unequal to everything, even to its old value.
+        // A list in place of a time is unequal to every value, even to the old value of its own field.
         Value::Array(_) if schema.form == Form::Moment => Cel::Bool(side == Side::Was),
         Value::Array(items) => {
             let any = Schema::default();

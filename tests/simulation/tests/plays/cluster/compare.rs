@@ -1,5 +1,5 @@
-//! Compares the objects of a run with the recorded ones, except names, uids, versions and the begin. Reads the fixtures
-//! independently.
+//! Compares the objects of a run with the recorded objects, except names, uids, versions and the time of the start.
+//! Reads the fixtures independently of the simulation.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use wfe_core::Time;
 
 use super::stage::NAMESPACE;
 
-/// The objects at the end of a run, by kind and name.
+/// The final objects of a run, by kind and name.
 pub(crate) type Left = BTreeMap<(String, String), Value>;
 
-/// The lines of a fixture.
+/// Returns the lines of a fixture.
 pub(crate) fn recorded(version: &str, story: &str) -> Vec<Value> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/tekton/tests/fixtures");
     let text = std::fs::read_to_string(format!("{folder}/{version}/{story}/story.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The objects at the end of a fixture, renamed for the run with this name.
+/// Returns the final objects of a fixture, renamed for the run with this name.
 pub(crate) fn expected(version: &str, story: &str, run: &str) -> Left {
     let mut objects: BTreeMap<(String, String), Value> = BTreeMap::new();
     for line in recorded(version, story) {
@@ -39,8 +39,8 @@ pub(crate) fn expected(version: &str, story: &str, run: &str) -> Left {
     plain(renamed.collect(), DateTime::from_timestamp(1_767_225_600, 0).unwrap())
 }
 
-/// Replaces uids by kinds and names, and times by their distance from the begin. Removes versions, fields that the
-/// recorder leaves out, and a run's data about its execution.
+/// Replaces uids by kinds and names, and times by the duration since the start. Removes versions, fields that the
+/// recorder leaves out, and a run's labels and annotations about its execution.
 pub(crate) fn plain(mut objects: Vec<Value>, begun: Time) -> Left {
     let name = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -60,7 +60,7 @@ pub(crate) fn plain(mut objects: Vec<Value>, begun: Time) -> Left {
             object["spec"] = json!({});
         }
         if object["kind"] == "PipelineRun" && object["metadata"].get("ownerReferences").is_none() {
-            // The test creates the run before the story.
+            // The test creates the run before the story begins.
             for field in ["generation", "creationTimestamp", "annotations"] {
                 object["metadata"].as_object_mut().unwrap().remove(field);
             }
@@ -89,7 +89,7 @@ pub(crate) fn each_text(value: &mut Value, change: &impl Fn(&str) -> String) {
     }
 }
 
-/// Removes all times.
+/// Removes all times from the objects.
 pub(crate) fn timeless(left: Left) -> Left {
     let without = |mut object: Value| {
         each_text(&mut object, &|text| {
@@ -100,7 +100,7 @@ pub(crate) fn timeless(left: Left) -> Left {
     left.into_iter().map(|(key, object)| (key, without(object))).collect()
 }
 
-/// Fails with the differences.
+/// Fails if the objects differ, and shows the differences.
 pub(crate) fn assert_same(title: &str, is: &Left, wanted: &Left) {
     let names = |left: &Left| left.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(is), names(wanted), "{title}");

@@ -1,4 +1,4 @@
-//! A controller that is stopped, and servers that forget.
+//! A controller that is stopped, and servers that lose objects.
 
 use serde_json::{Value, json};
 use wfe_simulation::cluster::scripts::VERSIONS;
@@ -72,7 +72,7 @@ async fn a_name_that_is_taken_is_waited_for() {
 async fn a_run_of_the_same_name_is_another_run() {
     let stage = Stage::set(23);
     for story in ["cancel-after", "success"] {
-        // The objects of the first run are collected while the second one begins.
+        // The garbage collector deletes the objects of the first run while the second run begins.
         stage.make(RUN, VERSIONS[0], story);
         stage.release(RUN);
         stage.wait(4.0).await;

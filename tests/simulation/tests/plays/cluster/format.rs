@@ -1,4 +1,4 @@
-//! A fixture that does not have the current recorder's format is refused, with file and line.
+//! A fixture in another format than the recorder's current one is refused, with the file and the line.
 
 use wfe_simulation::cluster::scripts::Story;
 

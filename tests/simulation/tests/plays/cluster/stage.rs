@@ -1,4 +1,4 @@
-//! A server with a cluster that works on it, and runs as the operator creates them.
+//! A server with a cluster, and runs as the operator creates them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// Creates a pending run of this story, like the operator.
+    /// Creates a pending run with this story, as the operator does.
     pub(crate) fn make(&self, name: &str, version: &str, story: &str) -> Value {
         self.make_with_timeout(name, &format!("registry.test/{version}/{story}:1.0"), "30m0s")
     }
@@ -97,7 +97,7 @@ impl Stage {
         self.send("POST", &path("pipelineruns", ""), "application/json", &run)
     }
 
-    /// Releases a run, like the operator.
+    /// Releases a run, as the operator does.
     pub(crate) fn release(&self, name: &str) {
         let operations = json!([
             {"op": "test", "path": "/spec/status", "value": "PipelineRunPending"},
@@ -106,7 +106,7 @@ impl Stage {
         self.send("PATCH", &path("pipelineruns", name), "application/json-patch+json", &operations);
     }
 
-    /// Merges a patch into a run.
+    /// Sends a merge patch to a run.
     pub(crate) fn merge(&self, name: &str, patch: &Value) {
         self.send("PATCH", &path("pipelineruns", name), "application/merge-patch+json", patch);
     }
@@ -115,7 +115,7 @@ impl Stage {
         self.send("DELETE", &path("pipelineruns", name), "application/json", &Value::Null);
     }
 
-    /// Lets this much time pass.
+    /// Waits in virtual time.
     pub(crate) async fn wait(&self, seconds: f64) {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         assert!(!self.cluster.is_finished(), "the cluster has ended with an error");
@@ -131,7 +131,7 @@ impl Stage {
         self.objects().into_iter().filter(|object| object["kind"] == kind).collect()
     }
 
-    /// Returns the condition of the run with this name.
+    /// Returns the condition of a run by name.
     pub(crate) fn condition(&self, name: &str) -> Value {
         let runs = self.of_kind("PipelineRun");
         let run = runs.iter().find(|run| run["metadata"]["name"] == name).unwrap();

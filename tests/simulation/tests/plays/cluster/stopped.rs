@@ -1,4 +1,4 @@
-//! Runs that are cancelled, time out or are deleted.
+//! Runs that are cancelled, time out, or are deleted.
 
 use serde_json::json;
 use wfe_simulation::cluster::scripts::VERSIONS;

@@ -1,11 +1,11 @@
-//! Undisturbed runs end as recorded.
+//! Runs that nobody disturbs end as recorded.
 
 use wfe_simulation::cluster::scripts::{VERSIONS, playable, stories};
 
 use super::compare::{Left, assert_same, expected, plain};
 use super::stage::Stage;
 
-/// Returns a run and the objects whose names begin with its name.
+/// Returns a run, and the objects whose names begin with the run's name.
 fn of(stage: &Stage, run: &str, begun: wfe_core::Time) -> Left {
     let belongs = |name: &str| name == run || name.strip_prefix(run).is_some_and(|rest| rest.starts_with('-'));
     let objects = stage.objects().into_iter();
