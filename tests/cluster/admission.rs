@@ -1,4 +1,5 @@
-//! What the API server itself refuses, with the CRD and the policies of this repository. No operator runs here.
+//! Requests that the API server itself refuses, with the CRD and the policies of this repository. No operator runs in
+//! these tests.
 
 mod attempts;
 mod builder;

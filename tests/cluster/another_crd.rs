@@ -1,5 +1,5 @@
-//! For a few seconds another CRD has the name of ours. The API server drops the fields that the other CRD does not
-//! have.
+//! For a few seconds, a CRD with the name of ours but with fewer fields is installed. The API server drops the missing
+//! fields.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -14,7 +14,7 @@ use crate::unattended::await_readyz;
 
 const NAME: &str = "workflowexecutions.kubernaut.ai";
 
-/// Returns the spec of our CRD without the runs in statuses, and without the rules that would read them.
+/// Returns the spec of our CRD without the fields of runs in statuses, and without the rules that read these fields.
 fn anothers(spec: &Value) -> Result<Value> {
     let mut spec = spec.clone();
     let version = spec.pointer_mut("/versions/0").context("a version")?;
@@ -51,7 +51,7 @@ async fn another_crd_for_a_few_seconds_ends_no_live_execution() -> Result<()> {
         crds.patch(NAME, &PatchParams::default(), &patch).await
     };
     replace(anothers(&ours)?).await?;
-    // A write of another client stores the object without the dropped fields.
+    // Another client's write stores the object without the dropped fields.
     let is_pruned = |wfe: &Value| wfe["status"]["pipelineRunRef"].is_null();
     let touch = async || {
         let touched = format!("example.com/touched={}", chrono::Utc::now().timestamp_millis());

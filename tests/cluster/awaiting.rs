@@ -1,5 +1,6 @@
-//! Running executions that wait for something other than their workflow. They wait for a start, an answer to a request
-//! to stop, the remains of a deleted run, or a permission to read. Each reports what it waits for, and each ends.
+//! Running executions that wait for something other than their workflow. They wait for a start, for the answer to a
+//! request to stop, for the remains of a deleted run, or for a permission to read. Each reports what it waits for, and
+//! each ends.
 
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use wfe_testkit::{ControlPlane, Metrics, Operator, Options, Outcome, Pipeline, W
 use crate::cancelled::cancel;
 use crate::expect::{condition, text};
 
-/// A request to stop counts as unanswered after a minute, and the operator looks for remains after half a minute. The
-/// rest is reserve.
+/// How long a wait of these tests may take. A request to stop counts as unanswered after a minute, and the operator
+/// looks for remains after half a minute. The rest is reserve.
 const WITHIN: Duration = Duration::from_secs(150);
 const UNANSWERED: &str = "workflowexecution_cancels_unanswered";
 /// A finalizer that only the test removes.
 const HOLD: &str = "test.kubernaut.ai/hold";
 
-/// Returns the message of the condition `Succeeded`.
+/// Returns the message of an execution's condition `Succeeded`.
 fn said(wfe: &Value) -> String {
     let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let succeeded = conditions.iter().find(|condition| condition["type"] == "Succeeded").cloned().unwrap_or_default();
@@ -64,7 +65,7 @@ async fn a_cancel_that_tekton_does_not_answer_is_shown_until_tekton_is_back() ->
     world.wfe("rival").workflow("other").image(&held).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert!(text(&rival["status"]["skipDetails"]["message"]).contains("its run does not stop"), "{rival:#}");
-    // A new leader asks again, and this changes the run.
+    // A new leader repeats the request, which changes the run.
     operator.kill().await?;
     let operator = world.operator().start().await?;
     let asked = |run: &Value| run["metadata"]["annotations"]["kubernaut.ai/cancel-asked"] == "2";
@@ -92,7 +93,7 @@ async fn a_run_that_is_deleted_and_held_ends_its_execution_once_its_tasks_have_e
     let waiting = await_reason(&world, "holder", "Cancelling").await?;
     let words = said(&waiting);
     assert!(words.contains("is being deleted") && words.contains(HOLD), "{words}");
-    // Its task still works on the target.
+    // The task of the deleted run is still at work on the target.
     world.wfe("rival").workflow("other").image(&held).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
@@ -138,7 +139,7 @@ async fn a_failed_run_that_cannot_be_read_for_a_minute_is_no_failure_of_its_targ
     assert!(said(&wfe).contains(&right.missing()), "{wfe:#}");
     let trouble = ("workflowexecution_operator_trouble_targets", &[("cause", "Examining")]);
     await_gauge(&operator, trouble.0, trouble.1, 1.0).await?;
-    // In the past this became an execution failure after three quarters of a minute.
+    // In an earlier version, this was an execution failure after three quarters of a minute.
     let since: DateTime<Utc> = Utc::now();
     let user = world.operator_user();
     let is_late = |at: &str| DateTime::parse_from_rfc3339(at).is_ok_and(|at| at - TimeDelta::seconds(60) > since);

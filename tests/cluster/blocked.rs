@@ -1,5 +1,5 @@
-//! What people and Prometheus see of a block: the condition `Blocked` and the gauges, from the failure to the end of
-//! the block (section 15).
+//! How people and Prometheus see a block: the condition `Blocked` and the gauges, from the failure to the end of the
+//! block (section 15).
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -33,12 +33,12 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     let operator = world.operator().start().await?;
 
     world.wfe("broken").workflow("w1").image(&fails).create().await?;
-    // The write that ends the execution already has the condition.
+    // The write that ends the execution also sets the condition.
     let broken = world.await_phase("broken", "Failed").await?;
     assert_eq!(condition(&broken, "Blocked"), "True PreviousExecutionFailed", "{broken:#}");
     await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;
 
-    // A failed recovery blocks in its place, and a second recovery lifts both blocks.
+    // A failed recovery blocks in place of the first failure. A second recovery lifts both blocks.
     await_free(&world, "broken").await?;
     let recovery = |name: &str, of: &'static str, workflow: &str, image: &str| {
         world.wfe(name).workflow(workflow).image(image).patch(move |it| it["spec"]["recoveryOf"] = json!(of))
@@ -56,7 +56,7 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     await_says(&world, "broken", "False Superseded").await?;
     await_blocked(&operator, "PreviousExecutionFailed", 0.0).await?;
 
-    // Only another execution that has run there lifts the block for good.
+    // Only a further execution on the target lifts the block for good.
     await_free(&world, "recovered").await?;
     world.wfe("later").workflow("w4").image(&works).create().await?;
     await_says(&world, "again", "False Lifted").await?;
@@ -87,12 +87,12 @@ async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Resu
     await_blocked(&operator, "ExhaustedRetries", 1.0).await?;
     world.wfe("valid").target("node/n7").create().await?;
     world.await_phase("valid", "Skipped").await?;
-    // The status is written before the metric counts the skip.
+    // The operator writes the status before it counts the skip in the metric.
     let reason = [("reason", "ExhaustedRetries")];
     let skips = |it: &wfe_testkit::Metrics| it.value("workflowexecution_backoff_skip_total", &reason);
     operator.await_metrics("one skip for failures", |it| (skips(it) - 1.0).abs() < 0.5).await?;
 
-    // If two failures end in the same second, either can be the newest.
+    // If two failures end in the same second, either may be the newest.
     let blocks = |it: &Value| condition(it, "Blocked") == "True ExhaustedRetries";
     let all = world.await_wfes("one of them blocks", |all| all.values().filter(|it| blocks(it)).count() == 1).await?;
     let newest = all.into_iter().find(|(_, it)| blocks(it)).map(|(name, _)| name).unwrap_or_default();
@@ -103,7 +103,7 @@ async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Resu
         .await_metrics("no series of the target", |it| !it.has(FAILURES, &[("target_resource", "node/n7")]))
         .await?;
 
-    // Deleting the executions of a target also removes its series.
+    // If all executions of a target are deleted, its series is removed too.
     unusable("third", "node/n8").create().await?;
     let series = |it: &wfe_testkit::Metrics| it.has(FAILURES, &[("target_resource", "node/n8")]);
     operator.await_metrics("a series of the other target", series).await?;

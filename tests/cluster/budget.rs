@@ -1,4 +1,4 @@
-//! What a WorkflowExecution costs the API server, according to its audit log.
+//! How many requests to the API server a WorkflowExecution costs, according to the audit log.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A person cancels before anything ran: the target has no failure, and the reason is shown (section 7).
+//! A person cancels an execution before anything ran. The cancellation does not count as a failure of the target, and
+//! the status shows its reason (section 7).
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -30,7 +31,7 @@ async fn a_cancellation_before_anything_ran_is_no_failure_of_its_target() -> Res
     let waits =
         world.push_pipeline("waiting", &Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating"))).await?;
     let recording = world.record_all().await?;
-    // One more than needed to exhaust the target.
+    // One execution more than the failures that exhaust the target.
     let early: Vec<String> = (0..6).map(|nth| format!("early-{nth}")).collect();
     for name in &early {
         world.wfe(name).image(&works).create().await?;
@@ -40,7 +41,7 @@ async fn a_cancellation_before_anything_ran_is_no_failure_of_its_target() -> Res
     for name in &early {
         check_uncounted(&world.await_phase(name, "Failed").await?);
     }
-    // The same holds for an execution that had its turn, but of which nothing had started.
+    // The same applies to an execution that had its turn, but that had not started anything.
     world.wfe("waits").image(&waits).create().await?;
     world.await_pod("waits", |pod| pod["status"]["phase"] == "Pending").await?;
     world.await_phase("waits", "Running").await?;

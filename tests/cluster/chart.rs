@@ -1,7 +1,7 @@
-//! The Helm chart:
-//! - what it renders and what it refuses;
-//! - its life under the real Helm: installed, upgraded and uninstalled;
-//! - the operator exactly as deployed, and the permissions of the shipped roles.
+//! Tests of the Helm chart:
+//! - what the chart renders, and what it refuses;
+//! - how the real Helm installs, upgrades and uninstalls it;
+//! - the operator exactly as deployed, and the permissions in the shipped roles.
 
 mod dry_run;
 mod installed;
@@ -20,7 +20,7 @@ use wfe_testkit::{ControlPlane, repository};
 pub(crate) const RELEASE: &str = "wfe-operator";
 pub(crate) const NAMESPACE: &str = "kubernaut-system";
 
-/// Helm with its own directory.
+/// Helm with a directory of its own.
 pub(crate) struct Helm {
     program: PathBuf,
     dir: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Helm {
 }
 
 impl Helm {
-    /// Prepares Helm for the test with this name, and empties its directory.
+    /// Prepares Helm for a test, and empties the test's directory.
     fn new(test: &str) -> Result<Self> {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chart-{test}"));
         if dir.exists() {
@@ -43,24 +43,24 @@ impl Helm {
         Ok(Self { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Self::new(test)? })
     }
 
-    /// Where the program is.
+    /// Returns the path of the program.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Helm's directory.
+    /// Returns Helm's directory.
     pub(crate) fn home(&self) -> &Path {
         &self.dir
     }
 
-    /// Runs Helm to its end. Returns whether it succeeded, and its output or the error.
+    /// Runs Helm until it ends. Returns whether it succeeded, and its output or its error.
     pub(crate) fn try_run(&self, args: &[&str]) -> Result<(bool, String)> {
         let output = self.command(args).output().context("helm cannot be started")?;
         let text = if output.status.success() { output.stdout } else { output.stderr };
         Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// Prepares a call of Helm.
+    /// Prepares a command that calls Helm.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env("HOME", &self.dir).env_remove("KUBECONFIG");
@@ -79,7 +79,7 @@ impl Helm {
         Ok(said)
     }
 
-    /// Packs the chart as users get it.
+    /// Packs the chart as it is released.
     pub(crate) fn package(&self) -> Result<String> {
         self.run(&["package", &chart(), "--destination", &self.dir.to_string_lossy()])?;
         let package = self.dir.join(format!("wfe-operator-{}.tgz", env!("CARGO_PKG_VERSION")));

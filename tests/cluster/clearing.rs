@@ -1,5 +1,5 @@
-//! A person lifts a block: what is skipped before, what runs after, and what the cleared execution reports (section
-//! 10). `admission/clearance.rs` covers the permissions.
+//! A person lifts a block. The tests show which executions are skipped before, which run afterwards, and what the
+//! cleared execution reports (section 10). `admission/clearance.rs` covers the permissions.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -63,7 +63,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     world.wfe("broken").image(&fails).create().await?;
     world.await_phase("broken", "Failed").await?;
     await_free(&world, "broken").await?;
-    // A recovery lifts the block too.
+    // A recovery also lifts the block.
     let recovery = world.wfe("recovery").workflow("scale").image(&works);
     recovery.patch(|it| it["spec"]["recoveryOf"] = json!("broken")).create().await?;
     world.await_phase("recovery", "Completed").await?;
@@ -76,7 +76,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     assert_eq!(condition(&cleared, "TargetLocked"), "False Free");
     assert!(world.events().await?.iter().all(|event| event["reason"] != "BlockCleared"));
 
-    // Without the recovery the failure blocks again, and its clearance still has no effect.
+    // Without its recovery, the failure blocks again. Its clearance still has no effect.
     world.delete_wfe("recovery").await?;
     world.wfe("blocked").workflow("scale").image(&works).create().await?;
     let blocked = world.await_terminal("blocked").await?;
@@ -102,8 +102,8 @@ async fn a_clearance_lifts_what_failures_left_behind_and_not_a_cooldown() -> Res
     let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow).image(&works);
     wfe("blocked", "w3").create().await?;
     assert_skipped(&world, "blocked", "PreviousExecutionFailed", "broken").await?;
-    // It lifts the execution failure, the exhausted row, and the backoff of the row's last failure, which still has
-    // minutes left.
+    // The clearance lifts the execution failure, the exhausted failures in a row, and the backoff after the last of
+    // them, which would last some minutes more.
     clear(&world, "failure-5", "all in order").await?;
     wfe("hot", "w1").create().await?;
     assert_skipped(&world, "hot", "RecentlyRemediated", "success").await?;
@@ -132,7 +132,7 @@ pub(crate) async fn await_free(world: &World, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sets `spec.clearance` as a user with the permission.
+/// Sets `spec.clearance` of an execution as a user with the permission to clear.
 pub(crate) async fn clear(world: &World, name: &str, reason: &str) -> Result<()> {
     let patch = json!({"spec": {"clearance": {"reason": reason, "clearedBy": "jo@example.com"}}});
     world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;

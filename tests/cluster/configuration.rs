@@ -1,5 +1,5 @@
-//! The `ConfigMap` of a running operator: what changes, what is refused, and where the operator reports it (section
-//! 14).
+//! The `ConfigMap` of a running operator: which changes take effect, which are refused, and where the operator reports
+//! them (section 14).
 
 pub(crate) mod pause;
 mod start;
@@ -16,10 +16,10 @@ use crate::expect::text;
 
 pub(crate) const NAME: &str = "workflowexecution-config";
 
-/// The time within which a change must be in force.
+/// The time within which a change must take effect.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Sets the `ConfigMap` of a world to these keys, and returns its resourceVersion.
+/// Sets a world's `ConfigMap` to these keys, and returns its resourceVersion.
 pub(crate) async fn set(world: &World, values: &[(&str, &str)]) -> Result<String> {
     let data: Map<String, Value> = values.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     let object = json!({
@@ -37,7 +37,7 @@ async fn remove(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Waits until this version is in force.
+/// Waits until this version of the `ConfigMap` is in force.
 pub(crate) async fn await_in_force(operator: &Operator, version: &str) -> Result<()> {
     let labels = [("version", version)];
     operator
@@ -57,13 +57,13 @@ async fn page(operator: &Operator) -> Result<String> {
     Ok(page)
 }
 
-/// Returns the line of a key on the page, with single spaces.
+/// Returns the line of a key on the page `/configz`, with single spaces.
 fn line(page: &str, key: &str) -> String {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     page.lines().map(words).find(|words| words.first().is_some_and(|first| first == key)).unwrap_or_default().join(" ")
 }
 
-/// Creates an execution of the usual workflow on the usual target, and returns the decision.
+/// Creates an execution of the usual workflow on the usual target, and returns the operator's decision.
 async fn decided(world: &World, name: &str, bundle: &str) -> Result<String> {
     world.wfe(name).image(bundle).create().await?;
     let wfe = world.await_terminal(name).await?;
@@ -89,7 +89,7 @@ async fn a_changed_value_changes_the_next_decision_within_two_seconds_without_a_
     await_in_force(&operator, &version).await?;
     let took = changed_at.elapsed();
     assert!(took < SOON, "in force after {took:?}");
-    // Its service account does not exist. The test examines only how the run was created.
+    // The service account does not exist, so the run does not start. The test only examines how the run was created.
     world.wfe("runs").image(&bundle).create().await?;
     let run = world
         .await_run("is made as the configuration says", |run| {
@@ -119,7 +119,7 @@ async fn a_bad_version_changes_nothing_and_says_so_in_three_places() -> Result<(
     let world = World::new("config-bad").await?;
     let bundle = short(&world).await?;
     let good = set(&world, &[("cooldown-period", "0")]).await?;
-    // With two operators, duplicate reports would be seen.
+    // With two operators, a duplicate report would be visible.
     let operator = world.operator().start().await?;
     let other = world.operator().start().await?;
     assert_eq!(decided(&world, "first", &bundle).await?, "Completed");
@@ -144,7 +144,7 @@ async fn a_bad_version_changes_nothing_and_says_so_in_three_places() -> Result<(
             assert!(place.contains(problem), "{problem} is missing in {place}");
         }
     }
-    // Nothing of it is in force: neither the pause nor a cooldown.
+    // Nothing from the bad version is in force, neither the pause nor a cooldown.
     await_in_force(&operator, &good).await?;
     assert_eq!(decided(&world, "second", &bundle).await?, "Completed");
     assert_eq!(line(&page, "paused"), "paused false default");
@@ -176,7 +176,7 @@ async fn deleted_it_gives_way_to_the_flags_and_made_again_it_is_in_force_again()
     assert_eq!(line(&page(&operator).await?, "cooldown-period"), "cooldown-period 9m flag");
     assert_eq!(decided(&world, "three", &bundle).await?, "Skipped RecentlyRemediated");
 
-    // An invalid ConfigMap is deleted before it is repaired: nothing counts as refused any more.
+    // A deleted ConfigMap no longer counts as refused.
     set(&world, &[("cooldown-period", "")]).await?;
     operator.await_value("workflowexecution_config_refused", 1.0).await?;
     remove(&world).await?;

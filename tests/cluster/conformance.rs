@@ -1,7 +1,7 @@
-//! The fake API server of `tests/simulation` answers like the real one: the same plans are played on both.
+//! The fake API server of `tests/simulation` answers as the real one does: both get the requests of the same plans.
 //!
-//! The controllers are stopped: only the plan changes objects. `WFE_TEST_ALL=1` plays a hundred thousand requests, and
-//! `WFE_CONFORMANCE_SEED=N` only one plan.
+//! The controllers are stopped, so that only the plan changes objects. `WFE_TEST_ALL=1` plays a hundred thousand
+//! requests. `WFE_CONFORMANCE_SEED=N` plays only one plan.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -14,11 +14,11 @@ use wfe_simulation::conformance::{Line, Plan, difference, generated, play, prepa
 use wfe_simulation::service::FakeApi;
 use wfe_testkit::{ControlPlane, Options, manifests};
 
-/// How many requests a random plan has.
+/// The number of requests in a random plan.
 const REQUESTS: usize = 500;
-/// How many differing plans are reported before the test stops.
+/// How many differing plans are found before the test stops.
 const REPORTED: usize = 8;
-/// How many plans are played at the same time, each with its own namespace and fake server.
+/// How many plans are played at the same time. Each has a namespace and a fake server of its own.
 const AT_ONCE: usize = 6;
 
 /// Starts an API server with the kinds of this repository and of Tekton, and without any controllers.
@@ -33,7 +33,7 @@ async fn quiet() -> Result<ControlPlane> {
 /// Plays a plan on the real server.
 async fn real(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     prepare(client, plan).await?;
-    // Without it the API server refuses pods, and the controller that would create it is stopped.
+    // The API server refuses pods without this service account, and the controller that creates it is stopped.
     let account = json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -44,7 +44,7 @@ async fn real(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
     play(client, plan).await
 }
 
-/// Plays a plan on a separate fake server, whose clock advances with each request.
+/// Plays a plan on a fake server of its own, whose clock advances with each request.
 async fn fake(plan: &Plan) -> Result<Vec<Line>> {
     let ticks = AtomicI64::new(0);
     let now = move || DateTime::UNIX_EPOCH + TimeDelta::seconds(ticks.fetch_add(1, Ordering::Relaxed));

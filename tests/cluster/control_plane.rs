@@ -1,4 +1,4 @@
-//! The basis of all other tests: the control plane starts, plays pods, and leaves nothing behind.
+//! The basis of all other tests: the control plane starts, simulates pods, and leaves nothing behind.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -118,12 +118,12 @@ async fn tektons_webhook_judges() -> Result<()> {
     run_bundle(&world, "webhook", &bundle).await?;
     let run = world.await_run("is done", |run| is_done(run, "webhook")).await?;
     assert_eq!(condition(&run).1, Some("Succeeded"));
-    // Only the webhook fills these in.
+    // Only Tekton's webhook sets these fields.
     assert!(run["metadata"]["annotations"].is_object() || run["spec"]["timeouts"].is_object(), "{run:#}");
     Ok(())
 }
 
-/// Not a real test. It fails if the next test requests it.
+/// A helper process in the form of a test. It fails if the next test starts it.
 #[tokio::test]
 async fn failure() -> Result<()> {
     if std::env::var(ROLE).as_deref() != Ok("failure") {
@@ -158,7 +158,7 @@ async fn a_failed_await_says_what_it_saw_and_prints_the_world() -> Result<()> {
     Ok(())
 }
 
-/// Not a real test: the process that the next test kills. It runs for ever if that test requests it.
+/// A helper process in the form of a test, which the next test kills. If that test starts it, it runs for ever.
 #[tokio::test]
 async fn victim() -> Result<()> {
     if std::env::var(ROLE).as_deref() != Ok("victim") {
@@ -171,7 +171,7 @@ async fn victim() -> Result<()> {
     Ok(())
 }
 
-/// Selects which of the tests that are not real ones this process is to be.
+/// The variable that selects which of these helpers a process is.
 const ROLE: &str = "WFE_TEST_ROLE";
 
 #[tokio::test]
@@ -214,12 +214,12 @@ async fn a_killed_supervisor_takes_the_components_with_it() -> Result<()> {
         ensure!(Instant::now() < deadline, "left behind: {:?}", processes_of(control_plane.dir()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The killed process could not remove it. A later start would.
+    // The killed supervisor could not remove the directory. A later start would do so.
     std::fs::remove_dir_all(control_plane.dir())?;
     Ok(())
 }
 
-/// Lists the processes whose command line names a run directory.
+/// Lists the processes whose command line contains the run directory.
 fn processes_of(dir: &Path) -> Vec<String> {
     let dir = dir.display().to_string();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,7 +1,7 @@
-//! The documented commands, exactly as written, on separate control planes:
-//! - installed by Helm, then changed by hand and by Helm;
-//! - installed and removed by kustomize;
-//! - the README's way onto a cluster.
+//! The documented commands, run exactly as written on separate control planes:
+//! - Helm installs, and the configuration is changed by hand and by Helm;
+//! - kustomize installs and removes;
+//! - the README's steps for your own cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use wfe_testkit::{
 use crate::chart::{Helm, NAMESPACE, RELEASE};
 use crate::expect::condition;
 
-/// Cluster-scoped kinds of which the release has objects.
+/// The cluster-scoped kinds of which the release has objects.
 const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
@@ -30,9 +30,9 @@ const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
     ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
 ];
 
-/// How long the demo's samples may take on kwok's pods.
+/// How long the demo's samples may take with simulated pods.
 const SEEN_WITHIN: Duration = Duration::from_mins(1);
-/// The time until the Lease of a killed operator is free, a Deployment is gone, or the demo has ended.
+/// How long it may take until the Lease of a killed operator expires, a Deployment is deleted, or the demo ends.
 const FREE_WITHIN: Duration = Duration::from_mins(3);
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     let set = |value: &str| release(&["upgrade", RELEASE, &chart, "--reset-then-reuse-values", "--set", value]);
     let run = async |page: &str, heading: &str| reader.run(&commands(page, heading)?).await.context(heading.to_owned());
     let blocks = blocks("deploy/README.md")?;
-    // No container engine is needed here, so nothing builds and pushes the image.
+    // No container engine is available here, so the test does not build and push the image.
     let [_image, install, kustomize, oncall, bind, upgrade, uninstall, remove, parts, all] = &blocks[..] else {
         bail!("deploy/README.md has {} blocks of commands; play the new ones here", blocks.len())
     };
@@ -54,8 +54,8 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     reader.run(oncall).await?;
     run("docs/configuration.md", "# Configuration").await?;
     run("docs/configuration.md", "### With Helm").await?;
-    // The pause and its end. During the pause an upgrade cannot end it as a side effect; afterwards an upgrade succeeds
-    // again.
+    // A pause, and its end. During the pause, an upgrade must fail instead of ending the pause as a side effect.
+    // Afterwards it succeeds again.
     let pausing = commands("docs/configuration.md", "## Pausing")?;
     let [pause, go_on] = &pausing[..] else { bail!("not two commands: {pausing:?}") };
     reader.shell(pause).await?;
@@ -81,7 +81,8 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Each block of the README's section on your own cluster, for an administrator with the cluster in `~/.kube/config`.
+/// Runs each block of the README's section about your own cluster, as an administrator whose `~/.kube/config` has the
+/// cluster.
 #[tokio::test]
 async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     let blocks = blocks("README.md")?;
@@ -114,7 +115,7 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     let refused = reader.shell(with_registry).await.err().context("the demo plays beside another operator")?;
     ensure!(format!("{refused:#}").contains("an operator leads already"), "{refused:#}");
     running.kill().await?;
-    // The Lease becomes free only when the operator has been silent for long enough.
+    // The Lease expires some time after the operator was killed.
     let plays = async || anyhow::Ok(reader.shell(with_registry).await.err().map(|error| format!("{error:#}")));
     let is = |refused: &Option<String>| !refused.as_ref().is_some_and(|why| why.contains("an operator leads already"));
     let failed = ask_until(FREE_WITHIN, "the demo plays", plays, is).await?;
@@ -122,7 +123,7 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     reader.shell(with_bundle).await
 }
 
-/// A workflow has left something behind on the target that the commands name.
+/// A workflow has left a block on the target in the commands.
 async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, block: &[String]) -> Result<()> {
     let [build, path, explain, clear] = block else { bail!("other commands: {block:?}") };
     let bundle = world.push_pipeline("other", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
@@ -140,7 +141,7 @@ async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, b
     reader.shell(explain).await
 }
 
-/// One execution runs, nine are skipped, and `--watch` shows it.
+/// One execution runs, nine are skipped, and `--watch` shows this.
 async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()> {
     let [push, create, watch] = block else { bail!("other commands: {block:?}") };
     reader.push_bundle(push).await?;
@@ -167,7 +168,7 @@ async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()
     watching.kill().await.context("kubectl has ended")
 }
 
-/// An operator that is already installed would also decide on the demo's executions.
+/// An operator that is already installed would decide on the demo's executions too.
 #[tokio::test]
 async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Result<()> {
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
@@ -183,14 +184,15 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
     }
     let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
     ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
-    // What Helm keeps when it uninstalls does not disturb the demo.
+    // The objects that Helm keeps when it uninstalls do not affect the demo.
     reader.run(&block_with("deploy/README.md", "helm uninstall ")?).await?;
     let client = control_plane.client().await?;
     let deployments =
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
     let ask = async || anyhow::Ok(deployments.list(&ListParams::default()).await?.items.len());
     ask_until(FREE_WITHIN, "the Deployment is gone", ask, |left| *left == 0).await?;
-    // As described in deploy/README.md: this API server has seen the deletion of the last policy with a ConfigMap.
+    // The restart is described in deploy/README.md: this API server has seen the deletion of the last policy with a
+    // ConfigMap.
     control_plane.component("kube-apiserver").restart().await?;
     reader.shell(demo).await
 }
@@ -199,7 +201,7 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
 fn commands(page: &str, heading: &str) -> Result<Vec<String>> {
     let text = fs::read_to_string(repository().join(page))?;
     let (_, below) = text.split_once(&format!("{heading}\n")).with_context(|| format!("{page} has no {heading}"))?;
-    // A comment in a command looks like a heading.
+    // A comment in a block of commands looks like a heading.
     let mut in_block = false;
     let section = below.lines().take_while(|line| {
         in_block ^= line.starts_with("```");
@@ -211,13 +213,13 @@ fn commands(page: &str, heading: &str) -> Result<Vec<String>> {
     Ok(commands)
 }
 
-/// Returns the commands of each block of a page.
+/// Returns the commands of each block on a page.
 fn blocks(page: &str) -> Result<Vec<Vec<String>>> {
     let text = fs::read_to_string(repository().join(page))?;
     Ok(blocks_of(&text))
 }
 
-/// Returns the commands of the one block of a page whose first command has these words.
+/// Returns the commands of the only block on a page whose first command contains these words.
 fn block_with(page: &str, words: &str) -> Result<Vec<String>> {
     let mut found = blocks(page)?.into_iter().filter(|block| block.first().is_some_and(|first| first.contains(words)));
     let block = found.next().with_context(|| format!("{page} has no block with {words:?}"))?;
@@ -225,7 +227,7 @@ fn block_with(page: &str, words: &str) -> Result<Vec<String>> {
     Ok(block)
 }
 
-/// Returns the commands of each block of a text. A command with continuation lines is one command.
+/// Returns the commands of each block in a text. A command with continuation lines is one command.
 fn blocks_of(text: &str) -> Vec<Vec<String>> {
     let (mut blocks, mut in_block, mut goes_on) = (Vec::<Vec<String>>::new(), false, false);
     for line in text.lines() {
@@ -249,9 +251,10 @@ fn blocks_of(text: &str) -> Vec<Vec<String>> {
     blocks
 }
 
-/// A person in the checkout who types the commands of the pages.
+/// A person who types the commands of the pages in the checkout.
 ///
-/// The programs of the pages have been built before the test. `tkn` is not available, so the test does its one command.
+/// The programs have been built before the test. `tkn` is not available, so the test itself does what its only command
+/// does.
 struct Reader {
     control_plane: ControlPlane,
     home: PathBuf,
@@ -259,7 +262,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Gives a reader a home with the administrator's kubeconfig, and a program on the path next to kubectl.
+    /// Creates a reader with a home directory, the administrator's kubeconfig in it, and a further program next to
+    /// kubectl.
     fn new(control_plane: &ControlPlane, home: &Path, program: &Path) -> Result<Self> {
         fs::create_dir_all(home.join(".kube"))?;
         fs::copy(control_plane.kubeconfig(), home.join(".kube/config"))?;
@@ -269,7 +273,7 @@ impl Reader {
         Ok(Self { control_plane: control_plane.clone(), home: home.to_owned(), path })
     }
 
-    /// Prepares a command.
+    /// Prepares a shell command.
     fn command(&self, line: &str) -> Result<std::process::Command> {
         let binary = |name: &str| process::workspace_binary(name);
         let operator = binary("wfe-operator")?;
@@ -289,7 +293,7 @@ impl Reader {
         Ok(command)
     }
 
-    /// Runs a command, which must succeed.
+    /// Runs a shell command, which must succeed.
     async fn shell(&self, line: &str) -> Result<()> {
         let output = tokio::process::Command::from(self.command(line)?).kill_on_drop(true).output().await?;
         let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
@@ -304,7 +308,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Puts the built programs onto the path for all later commands.
+    /// Adds the built programs to the path of all later commands.
     fn export(&mut self, line: &str) -> Result<()> {
         ensure!(line == r#"export PATH="$PWD/target/release:$PATH""#, "another variable: {line}");
         let built = process::workspace_binary("kubectl-wfe")?;
@@ -313,7 +317,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Does what `tkn bundle push IMAGE --filenames FILE` would do.
+    /// Does what `tkn bundle push IMAGE --filenames FILE` does.
     async fn push_bundle(&self, line: &str) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["tkn", "bundle", "push", image, "--filenames", file] = words[..] else { bail!("no bundle: {line}") };
@@ -323,7 +327,7 @@ impl Reader {
     }
 }
 
-/// Returns which of our objects exist in the whole cluster.
+/// Returns the operator's objects that exist in the cluster.
 async fn left(client: &Client) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for (group, version, kind) in CLUSTER_WIDE {

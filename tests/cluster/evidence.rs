@@ -1,4 +1,4 @@
-//! The proof that a step ran, the progress of a run, and what is lost when an operator is killed.
+//! The proof that a step ran, the progress of a run, and the information that is lost when an operator is killed.
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta};
@@ -10,18 +10,18 @@ use crate::expect::{condition, text};
 
 const STEP: TimeDelta = TimeDelta::seconds(5);
 
-/// Returns the message of the condition `Started`.
+/// Returns the message of an execution's condition `Started`.
 fn proof(wfe: &Value) -> String {
     let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let started = conditions.iter().find(|condition| condition["type"] == "Started").cloned().unwrap_or_default();
     text(&started["message"]).to_owned()
 }
 
-/// Cancels the only run as a person would, and waits until nothing of it is left.
+/// Cancels the only run as a person would, and waits until its pods are gone.
 async fn cancel_the_run(world: &World) -> Result<()> {
     let runs = world.runs().await?;
     let [run] = &runs[..] else { anyhow::bail!("not one run: {runs:#?}") };
-    // If a task is cancelled before its status names its pod, Tekton forgets the pod.
+    // Tekton would never delete the pod of a task that is cancelled before its status names the pod.
     let names_pod = |task: &Value| task["status"]["podName"].as_str().is_some_and(|name| !name.is_empty());
     world.await_all(&look::task_runs(), "each TaskRun names its pod", |all| all.values().all(names_pod)).await?;
     let patch = Patch::Merge(json!({"spec": {"status": "Cancelled"}}));
@@ -64,7 +64,7 @@ async fn what_only_a_killed_operator_has_seen_is_unknown() -> Result<()> {
         let operator = world.operator().start().await?;
         world.wfe("unseen").image(&bundle).create().await?;
         world.await_phase("unseen", "Running").await?;
-        // The operator cannot write what it sees.
+        // Without this permission, the operator cannot record what it sees.
         let rights = rights::shipped()?;
         let write = rights.iter().find(|right| right.to_string() == "patch kubernaut.ai/workflowexecutions/status");
         let write = write.context("no right to write a status")?;

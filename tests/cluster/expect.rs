@@ -1,4 +1,4 @@
-//! Complete objects as they must be.
+//! Complete objects as the tests expect them.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub(crate) fn as_sent(run: &Value) -> Value {
     run
 }
 
-/// The first PipelineRun of `payment/deployment/payment-api` at its creation, as in section 8. Tekton's webhook would
-/// not change it.
+/// Returns the first PipelineRun of `payment/deployment/payment-api` as it is created (section 8). Tekton's webhook
+/// would not change it.
 pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, params: &Value) -> Value {
     let (namespace, name) = (&wfe["metadata"]["namespace"], &wfe["metadata"]["name"]);
     json!({
@@ -62,24 +62,24 @@ pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, pa
     })
 }
 
-/// Returns the string, or an empty one for any other value.
+/// Returns the string in a value; empty if the value is not a string.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns a condition of a WorkflowExecution as `status reason`, or an empty string if it is absent.
+/// Returns a condition of a WorkflowExecution as `status reason`; empty if there is none.
 pub(crate) fn condition(wfe: &Value, kind: &str) -> String {
     let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     found.map(|condition| format!("{} {}", text(&condition["status"]), text(&condition["reason"]))).unwrap_or_default()
 }
 
-/// Returns the names of the fields of a status.
+/// Returns the names of the fields in a status.
 pub(crate) fn fields(wfe: &Value) -> BTreeSet<&str> {
     wfe["status"].as_object().into_iter().flatten().map(|(field, _)| field.as_str()).collect()
 }
 
-/// The status that the API server gives a new execution, before an operator has written one.
+/// Returns the default status that the API server gives a new execution.
 pub(crate) fn unwritten() -> Value {
     json!({"observedGeneration": -1})
 }

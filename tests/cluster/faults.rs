@@ -1,7 +1,7 @@
-//! The lock under crashes, lost answers, outages and rivals: a proxy between operator and API server injects the
-//! faults.
+//! The lock under crashes, lost answers, outages and rivals. A proxy between the operator and the API server injects
+//! the faults.
 //!
-//! The recording and the audit log are judged from outside (`judge`). `WFE_TEST_ALL=1` runs the long variants.
+//! `judge` checks the recording and the audit log. `WFE_TEST_ALL=1` runs the long variants.
 
 mod answers;
 mod crashes;
@@ -24,7 +24,7 @@ pub(crate) fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
 }
 
-/// Returns the role of a write in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
+/// Returns what a write does in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
 fn sign(request: &Request) -> String {
     let what = request.what();
     match what.as_str() {
@@ -46,10 +46,11 @@ pub(crate) const CREATE: &str = "create pipelineruns";
 const COMMIT: &str = "patch workflowexecutions/status Running";
 const RELEASE: &str = "patch pipelineruns remove /spec/status, add /metadata/annotations/kubernaut.ai~1released-at";
 const COMPLETE: &str = "patch workflowexecutions/status Completed";
-/// The progress of the run, in a write without a change of phase. Only a run of more than five seconds has this write.
+/// The sign of a write that records progress, and does not change the phase. Only a run of more than five seconds has
+/// such a write.
 const PROGRESS: &str = "patch workflowexecutions/status ";
 
-/// Lets one WorkflowExecution with a [`lasting`] workflow run undisturbed, and returns the signs of its writes in
+/// Plays a WorkflowExecution with a [`lasting`] workflow and without faults, and returns the signs of its writes in
 /// order.
 async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     let proxy = Proxy::start(world.control_plane()).await?;
@@ -68,7 +69,7 @@ async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     world.await_event("undisturbed", "WorkflowCompleted").await?;
     operator.terminate().await?;
     let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // The progress is written again if the task began after the first time.
+    // If the task begins late, the progress is written a second time.
     let mut told = false;
     signs.retain(|sign| *sign != PROGRESS || !std::mem::replace(&mut told, true));
     for known in [CREATE, COMMIT, RELEASE, PROGRESS, COMPLETE] {
@@ -82,26 +83,26 @@ pub(crate) async fn short(world: &World) -> Result<String> {
     world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await
 }
 
-/// Pushes a pipeline with one task that succeeds, but lasts until its progress is written.
+/// Pushes a pipeline with one task that succeeds, and that runs until its progress is written.
 async fn lasting(world: &World) -> Result<String> {
     world.push_pipeline("lasting", &Pipeline::new().task("apply", Outcome::Ok).lasting("8s")).await
 }
 
-/// Pushes a pipeline with one task that runs until [`finish`].
+/// Pushes a pipeline with one task that runs until [`finish`] is called.
 pub(crate) async fn held(world: &World) -> Result<String> {
     world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold).lasting("100ms")).await
 }
 
 const OWNER: &str = "kubernaut.ai/workflow-execution";
 
-/// Waits until the task of a held workflow runs.
+/// Waits until the task of a held execution runs.
 pub(crate) async fn await_task(world: &World, wfe: &str) -> Result<()> {
     let runs = |pod: &Value| pod["metadata"]["labels"][OWNER] == *wfe && pod["status"]["phase"] == "Running";
     world.await_pod(&format!("of {wfe} runs"), runs).await?;
     Ok(())
 }
 
-/// Lets the task of a held workflow succeed.
+/// Lets the task of a held execution succeed.
 pub(crate) async fn finish(world: &World, wfe: &str) -> Result<()> {
     await_task(world, wfe).await?;
     world.set_outcome(&format!("{OWNER}={wfe}"), "ok").await?;

@@ -1,6 +1,6 @@
-//! The files of `deploy/gitops`, and what GitOps tools meet in a cluster:
-//! - the health of both kinds, as the Lua of Argo CD and the expressions of Flux see it;
-//! - the fields that people's commands write beside a tool that owns a schedule.
+//! The files in `deploy/gitops`, and the effects of GitOps tools on a cluster:
+//! - the health of both kinds by the Lua scripts for Argo CD and the expressions for Flux;
+//! - the fields that a person's commands write in a schedule that a tool owns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use wfe_testkit::{Outcome, Pipeline, World, manifests, repository, wfe};
 
 use crate::schedules::{await_held, await_schedule};
 
-/// Returns the health and its message, as Argo CD asks for it.
+/// Returns the health status and message that the script for Argo CD computes.
 fn argo_cd(kind: &str, object: &Value) -> Result<(String, String)> {
     let name = format!("deploy/gitops/argocd-health-{}.lua", kind.to_lowercase());
     let script = fs::read_to_string(repository().join(&name))?;
@@ -28,7 +28,8 @@ fn argo_cd(kind: &str, object: &Value) -> Result<(String, String)> {
     health.map_err(|error| anyhow::anyhow!("{name}: {error}"))
 }
 
-/// Returns what Flux finds: the first expression that holds. Flux tries an expression that cannot be evaluated again.
+/// Returns the first of Flux's expressions that is true for an object. If an expression cannot be evaluated, Flux
+/// retries.
 fn flux(kind: &str, object: &Value) -> Result<&'static str> {
     let path = repository().join("deploy/gitops/flux-health.yaml");
     let spec = manifests::read(&path)?.into_iter().next().context("an empty file")?;
@@ -129,7 +130,7 @@ fn owned(object: &DynamicObject, manager: &str) -> BTreeSet<String> {
     fields.flat_map(|spec| spec.into_iter().map(|(field, _)| field.replacen("f:", "", 1))).collect()
 }
 
-/// Argo CD owns a schedule that leaves `suspend` out, while a person uses the commands of the plugin.
+/// Argo CD owns a schedule whose manifest has no `suspend`, while a person uses the plugin's commands.
 #[tokio::test]
 async fn what_a_person_sets_outlives_the_next_sync() -> Result<()> {
     let world = World::new("gitops").await?;
@@ -169,7 +170,7 @@ async fn what_a_person_sets_outlives_the_next_sync() -> Result<()> {
     world.close().await
 }
 
-/// The statuses are the operator's own.
+/// The operator itself writes the statuses in this test.
 #[tokio::test]
 async fn executions_have_their_health_while_an_operator_decides() -> Result<()> {
     let world = World::new("gitops-health").await?;

@@ -1,5 +1,5 @@
-//! Objects that another client holds or changes: finalizers, removed labels, and annotations that a policy removes.
-//! Each does harm only to itself.
+//! Objects that another client prevents from being deleted, or changes: finalizers, removed labels, and annotations
+//! that a policy removes. The harm is limited to the object itself.
 
 use anyhow::Result;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -66,7 +66,7 @@ async fn executions_that_are_being_deleted_and_held_run_to_their_end_or_never_st
     world.wfe("runs").target("node/one").image(&held).patch(guard).create().await?;
     world.await_running_step().await?;
     world.delete_wfe("runs").await?;
-    // It holds its target while it exists, and ends as if it had not been deleted.
+    // The deleted execution locks its target while it exists, and ends as if it had not been deleted.
     world.wfe("rival").target("node/one").image(&image).create().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
@@ -75,7 +75,8 @@ async fn executions_that_are_being_deleted_and_held_run_to_their_end_or_never_st
     assert!(is_deleting(&ended), "{ended:#}");
     assert!(operator.terminate().await?.success());
 
-    // An execution whose deletion began before the operator saw it never starts. Its condition says what it waits for.
+    // An execution that was deleted before the operator saw it never starts. Its condition says that it waits for its
+    // deletion.
     world.wfe("undecided").target("node/two").image(&image).patch(guard).create().await?;
     world.delete_wfe("undecided").await?;
     let _operator = world.operator().start().await?;
@@ -134,7 +135,7 @@ async fn a_run_that_comes_back_without_our_annotation_is_deleted_and_its_executi
     world.close().await
 }
 
-/// Removes the annotation from every run of this world, as a foreign mutating webhook might do.
+/// Removes the annotation from every run in this world, as a foreign mutating webhook might do.
 async fn strip_annotation(world: &World) -> Result<()> {
     let name = world.namespace();
     let path = "/metadata/annotations/kubernaut.ai~1workflow-execution-uid";
@@ -168,7 +169,7 @@ async fn strip_annotation(world: &World) -> Result<()> {
     await_stripped(world, path).await
 }
 
-/// Waits until the policy is in force: the annotation is missing after a dry run of a create.
+/// Waits until the policy is in force: until it removes the annotation in a dry run of a create.
 async fn await_stripped(world: &World, path: &str) -> Result<()> {
     let runs = world.api(&look::pipeline_runs(), &world.execution_namespace());
     let probe: DynamicObject = serde_json::from_value(json!({

@@ -1,7 +1,8 @@
-//! What the history of a target forbids (sections 6 and 7), tested with the shipped binary at its default settings.
+//! Which executions the history of a target forbids (sections 6 and 7), with the shipped binary and its default
+//! settings.
 //!
-//! No test waits for time to pass. Histories are written with past times while no operator runs (`past`), or runs are
-//! ended in Tekton's place with past times while one does (`player`).
+//! No test waits for time to pass. Either executions are written with past times while no operator runs (`past`). Or an
+//! operator runs, and the test ends runs with past times in Tekton's place (`player`).
 
 mod backoff;
 mod blocks;
@@ -19,8 +20,8 @@ use wfe_tests::quota_of_none;
 
 use crate::expect::text;
 
-/// The word in a skip's message that says how to proceed: a block is cleared, and an execution with a wrong time is
-/// deleted.
+/// Returns the verb in a skip's message that tells the reader what to do: to clear a block, or to delete an execution
+/// with a wrong time.
 pub(crate) fn way_out(reason: &str) -> &'static str {
     match reason {
         "PreviousExecutionFailed" | "ExhaustedRetries" => "clear",
@@ -28,7 +29,7 @@ pub(crate) fn way_out(reason: &str) -> &'static str {
     }
 }
 
-/// Asserts that an execution was skipped for this reason, because of the execution `on`.
+/// Asserts that an execution was skipped for this reason, and that the message names the execution `on`.
 pub(crate) async fn assert_skipped(world: &World, name: &str, reason: &str, on: &str) -> Result<Value> {
     let skipped = world.await_terminal(name).await?;
     let details = &skipped["status"]["skipDetails"];
@@ -38,8 +39,8 @@ pub(crate) async fn assert_skipped(world: &World, name: &str, reason: &str, on: 
     Ok(details.clone())
 }
 
-/// Asserts that an execution failed before anything ran, as the n-th in a row, and how long the target backs off.
-/// Returns the time from which the next one may run.
+/// Asserts that an execution failed before anything ran as the n-th in a row, and that the target backs off for this
+/// long. Returns the time at which the next execution may run.
 #[track_caller]
 fn assert_charged(failed: &Value, nth: usize, wait: TimeDelta) -> Result<DateTime<Utc>> {
     let status = &failed["status"];
@@ -59,7 +60,7 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value))?.into())
 }
 
-/// The wait after the n-th failure in a row: the table of 000.
+/// The waits after the first to the fifth failure in a row (the table of 000).
 const WAITS: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
     TimeDelta::minutes(2),
@@ -68,18 +69,18 @@ const WAITS: [TimeDelta; 5] = [
     TimeDelta::minutes(10),
 ];
 
-/// Pushes a pipeline that succeeds after a moment.
+/// Pushes a pipeline that succeeds after 100 ms.
 pub(crate) async fn short(world: &World) -> Result<String> {
     world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await
 }
 
-/// An unusable spec that the CRD accepts: its two digests contradict each other.
+/// Returns an execution that the CRD accepts but that cannot run, because its two digests contradict each other.
 pub(crate) fn unusable(wfe: WfeBuilder) -> WfeBuilder {
     let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
     wfe.image(&format!("registry.invalid/w@{}", digest("a"))).digest(&digest("b"))
 }
 
-/// Makes the API server refuse every run of this world.
+/// Makes the API server refuse every run in this world.
 async fn refuse_runs(world: &World) -> Result<()> {
     quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await
 }

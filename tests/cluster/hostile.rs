@@ -1,5 +1,5 @@
-//! Hostile input: a bundle that carries our marks, and executions of the largest size, as many as a user may create
-//! (section 17).
+//! Hostile input: a bundle with our labels and annotations, and the most executions of the largest size that a user may
+//! create (section 17).
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use wfe_testkit::{Operator, Outcome, Pipeline, World, look, wfe};
 use crate::expect::{condition, text};
 use crate::history::short;
 
-/// The forged marks of a bundle: they name another execution on another target, which was released long ago and
-/// cancelled by the operator.
+/// Returns the forged labels and annotations of a bundle. They name another execution on another target, released long
+/// ago and cancelled by the operator.
 fn marks(victim: &Value) -> Value {
     let of = |field: &str| text(&victim["metadata"][field]).to_owned();
     json!({
@@ -32,7 +32,7 @@ fn marks(victim: &Value) -> Value {
     })
 }
 
-/// Our marks that the operator reads on the objects of a run.
+/// The labels and annotations that the operator reads on the objects of a run.
 const LABELS: [&str; 5] = ["workflow-execution", "workflow-id", "target-resource", "source-namespace", "run-sequence"];
 const ANNOTATIONS: [&str; 8] = [
     "workflow-execution",
@@ -59,7 +59,7 @@ async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> 
         for field in ["labels", "annotations"] {
             let known = object[field].as_object().cloned().unwrap_or_default();
             let mut all = marks.as_object().cloned().unwrap_or_default();
-            // Label values cannot be times.
+            // A time is not a valid label value.
             all.retain(|_, value| field == "annotations" || !text(value).contains(':'));
             all.extend(known);
             object[field] = json!(all);
@@ -78,14 +78,15 @@ async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> 
         for (field, keys) in [("labels", &LABELS[..]), ("annotations", &ANNOTATIONS)] {
             for key in keys.iter().map(|key| format!("kubernaut.ai/{key}")) {
                 let (found, forged) = (&object["metadata"][field][&key], &marks[&key]);
-                // Both executions are in the same namespace.
+                // Both executions are in the same namespace, so these values are equal.
                 let is_same = key.ends_with("source-namespace");
                 assert!(found.is_string() && (found != forged || is_same), "{field} {key} is {found} on {object:#}");
             }
         }
     }
 
-    // The target of the victim is free while the run is in progress, and its own target is not.
+    // While the hostile run is in progress, the target of the victim is free. The target of the hostile execution is
+    // not.
     world.wfe("beside").target("node/victim").workflow("other").image(&works).create().await?;
     world.await_phase("beside", "Completed").await?;
     world.wfe("rival").target("node/hostile").workflow("other").image(&works).create().await?;
@@ -122,17 +123,18 @@ async fn a_bundle_turns_no_persons_cancel_into_a_time_out() -> Result<()> {
     world.close().await
 }
 
-/// How many executions of the largest size there are.
+/// How many executions of the largest size the test creates.
 const MANY: usize = 500;
 const AT_ONCE: usize = 8;
-/// The chart's memory limit for the operator, in bytes.
+/// The memory limit of the operator in the chart, in bytes.
 const ALLOWED: u64 = 256 << 20;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// An execution of the largest size, with the characters that take the most bytes, on its own target.
+/// Returns an execution of the largest size, with the characters that take the most bytes. It has its own target.
 fn largest(world: &World, number: usize, image: &str) -> wfe_testkit::WfeBuilder {
     let wide = |count: usize| "\u{10348}".repeat(count);
-    // Eight keys of 6 characters leave this much of the 65,536 for values of at most 8,192.
+    // All keys and values together have at most 65,536 characters, and each value at most 8,192. Eight keys have 6
+    // each.
     let parameters: serde_json::Map<String, Value> =
         (0..8).map(|key| (format!("LARGE{key}"), json!(wide(8192 - 6)))).collect();
     let target = format!("{}/deployment/large-{number}", world.system_namespace());
@@ -149,8 +151,8 @@ fn resident(operator: &Operator) -> Result<u64> {
     Ok(kilobytes << 10)
 }
 
-/// Objects of the largest size keep the operator neither from working nor from starting. The quota of the docs allows
-/// this many in a namespace. They are undecided, so the operator keeps their parameters.
+/// The operator can start and work with the number of largest executions that the quota in the docs allows in a
+/// namespace. They are undecided, so the operator keeps their parameters in memory.
 #[tokio::test]
 async fn five_hundred_executions_of_the_largest_size_keep_nobody_waiting() -> Result<()> {
     if !crate::faults::all() {
@@ -158,7 +160,7 @@ async fn five_hundred_executions_of_the_largest_size_keep_nobody_waiting() -> Re
     }
     let world = World::new("large").await?;
     let works = short(&world).await?;
-    // The pause keeps executions on targets in this namespace undecided.
+    // During the pause, executions on targets in this namespace stay undecided.
     let annotations = json!({"metadata": {"annotations": {"kubernaut.ai/paused": "a test"}}});
     let namespaces = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client());
     namespaces.patch(&world.system_namespace(), &PatchParams::default(), &Patch::Merge(&annotations)).await?;
@@ -173,7 +175,7 @@ async fn five_hundred_executions_of_the_largest_size_keep_nobody_waiting() -> Re
     let waits = |wfe: &Value| wfe["status"]["phase"] == "Pending";
     world.await_wfe(&format!("large-{}", MANY - 1), "is held back by the pause", waits).await?;
     let after = resident(&operator)?;
-    // A test of the long tier prints its measurements.
+    // As a test of the long tier, it prints its measurements.
     println!("{MANY} largest executions: ready after {took:?}, {} MB resident", after >> 20);
     ensure!(took < READY_WITHIN, "ready after {took:?}");
     ensure!(after < ALLOWED, "{} MB are resident, of {} that the chart allows", after >> 20, ALLOWED >> 20);

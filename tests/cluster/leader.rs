@@ -1,6 +1,6 @@
-//! Two replicas, one of which leads: the leader is killed, paused, terminated, and cut off.
+//! Two replicas, one of which leads. The leader is killed, paused, terminated, and cut off.
 //!
-//! The audit log shows whether a replica wrote what it must not. It identifies replicas by their User-Agent.
+//! The audit log shows whether a replica wrote while it did not lead. The User-Agent identifies the replica.
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ use crate::faults::judge::{History, assert_completed};
 use crate::faults::{all, await_free, await_task, finish, held, short};
 use crate::unattended::await_readyz;
 
-/// From the kill of a leader to the end of its workflow.
+/// The time from the kill of a leader until its workflow has ended.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
-/// From the end of a terminated leader until another replica leads: the default retry period, and what a busy machine
-/// needs.
+/// The time from the end of a terminated leader until another replica leads: the default retry period, with a reserve
+/// for a busy machine.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(4);
-/// The renew deadline of `quick`.
+/// The renew deadline of a [`quick`] replica.
 const QUICK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A replica with half the usual lease times, for tests that do not measure them.
+/// Gives a replica half of the default lease times, for tests that do not measure these times.
 pub(crate) fn quick(replica: OperatorBuilder<'_>) -> OperatorBuilder<'_> {
     replica.arg("--lease-duration", "4s").arg("--renew-deadline", "2s").arg("--retry-period", "1s")
 }
@@ -91,7 +91,7 @@ async fn a_leader_that_was_stopped_changes_nothing_when_it_goes_on() -> Result<(
     world.wfe("holder").image(&bundle).create().await?;
     await_task(&world, "holder").await?;
 
-    // The leader is paused when it has read the fact behind a skip: its next step is the skip.
+    // The leader is paused after it has read what it needs for a skip. Its next step would be to write the skip.
     let mut gate = proxy.hold(When::After, |request| request.is("get pipelineruns"));
     world.wfe("rival").workflow("other").image(&bundle).create().await?;
     let read = gate.reached().await?;
@@ -115,7 +115,7 @@ async fn a_leader_that_was_stopped_changes_nothing_when_it_goes_on() -> Result<(
     world.close().await
 }
 
-/// Waits until the proxy has passed on the answer to a request.
+/// Waits until the proxy has delivered the answer to a request.
 async fn await_answered(proxy: &Proxy, request: &Request) -> Result<()> {
     let begun = Instant::now();
     while !proxy.requests().iter().any(|passed| passed.request.number == request.number && passed.answered.is_some()) {
@@ -182,7 +182,7 @@ async fn a_follower_sees_everything_and_writes_nothing() -> Result<()> {
     let took = accepted_lease(&writes, "second").next().map(received);
     let too_early = |entry: &&AuditEntry| is_by(entry, "second") && took.is_none_or(|took| received(entry) < took);
     let found: Vec<&AuditEntry> = writes.iter().filter(too_early).collect();
-    // Before that, the second replica may only have tried to take the Lease.
+    // Before it leads, the second replica may only have tried to take the Lease.
     let found: Vec<_> = found.into_iter().filter(|entry| entry.resource != "leases").collect();
     assert!(found.is_empty(), "{found:#?}");
     assert!(writes.iter().any(|entry| is_by(entry, "first") && entry.subresource == "status"));
@@ -194,7 +194,7 @@ async fn a_leader_that_is_partitioned_stops_writing_before_another_begins() -> R
     cut_off("cut-leader", |proxy| proxy.partition(true)).await
 }
 
-/// Cuts the leader off while executions are created without a pause, lets the other replica take over, and heals the
+/// Creates executions all the time. Cuts the leader off meanwhile, lets the other replica take over, and restores the
 /// connection.
 async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     let world = World::new(name).await?;
@@ -217,7 +217,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     for _ in 0..3 {
         create().await?;
     }
-    // No request is in flight at the cut: it would arrive late, as in any network.
+    // No request is in flight at the cut, because such a request would arrive late, as in any network.
     for n in 0..3 {
         world.await_event(&format!("wfe-{n}"), "WorkflowCompleted").await?;
     }
@@ -235,7 +235,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     assert_completed(&ended);
     proxy.heal();
     await_following(&first, "second").await?;
-    // The former leader can lead again.
+    // The former leader must be able to lead again.
     second.terminate().await?;
     await_leading(&first).await?;
     world.wfe("after").target("node/after").image(&bundle).create().await?;
@@ -249,7 +249,8 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     terms.check()?;
     let silence = terms.silence()?;
     println!("{name}: {silence:?} between the last write of the one and the lease of the other");
-    // The second replica waits until the record was unchanged for four seconds; the first one writes for two.
+    // The second replica waits until the Lease was unchanged for four seconds. The first replica still writes during
+    // the first two.
     let least = chrono::TimeDelta::from_std(QUICK_DEADLINE)? - chrono::TimeDelta::milliseconds(500);
     ensure!(silence > least, "only {silence:?} between their writes");
     world.close().await
@@ -301,11 +302,13 @@ async fn without_an_election_no_lease_is_touched() -> Result<()> {
     world.close().await
 }
 
-/// The writes of two replicas. The second one takes over from the first.
+/// The writes of two replicas. The second replica takes over from the first.
 struct Terms {
-    /// The accepted writes of the first replica except those of its Lease, and when the API server received them.
+    /// The accepted writes of the first replica, except those to the Lease, and when the API server received each of
+    /// them.
     first: Vec<(DateTime<FixedOffset>, AuditEntry)>,
-    /// When the API server received the Lease of the second replica, and the next Lease of the first, if any.
+    /// When the API server received the second replica's first write to the Lease, and when the first replica's next
+    /// one, if any.
     second: (DateTime<FixedOffset>, Option<DateTime<FixedOffset>>),
 }
 
@@ -320,7 +323,7 @@ impl Terms {
         Ok(Self { first, second: (took, again) })
     }
 
-    /// Fails if the first replica has written while the second led.
+    /// Fails if the first replica wrote while the second replica led.
     fn check(&self) -> Result<()> {
         let (took, again) = self.second;
         ensure!(!self.first.is_empty(), "the first has written nothing at all");
@@ -330,7 +333,7 @@ impl Terms {
         Ok(())
     }
 
-    /// Returns the time between the last write of the first replica and the takeover by the second.
+    /// Returns the time between the first replica's last write and the takeover by the second replica.
     fn silence(&self) -> Result<chrono::TimeDelta> {
         let (took, _) = self.second;
         let last = self.first.iter().map(|(at, _)| *at).filter(|at| *at <= took).max();
@@ -352,7 +355,7 @@ fn accepted_lease<'a>(writes: &'a [AuditEntry], replica: &'a str) -> impl Iterat
     writes.iter().filter(is_lease).filter(move |entry| is_by(entry, replica))
 }
 
-/// Returns whether a replica made a request: `wfe-operator/VERSION NAME_RANDOM`.
+/// Returns whether a replica sent a request. The User-Agent is `wfe-operator/VERSION NAME_RANDOM`.
 fn is_by(entry: &AuditEntry, replica: &str) -> bool {
     let identity = entry.user_agent.strip_prefix("wfe-operator/").and_then(|agent| agent.split_once(' '));
     identity.is_some_and(|(_, identity)| identity.rsplit_once('_').is_some_and(|(name, _)| name == replica))

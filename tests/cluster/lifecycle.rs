@@ -1,4 +1,4 @@
-//! One workflow through real Tekton: what the PipelineRun, the status, the events, the metrics and kubectl show.
+//! One workflow on real Tekton: the PipelineRun, the status, the events, the metrics, and the output of kubectl.
 
 use anyhow::Result;
 use kube::api::DeleteParams;
@@ -31,7 +31,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
         .filter(|change| change.kind == "WorkflowExecution")
         .map(|c| text(&c.object["status"]["phase"]))
         .collect();
-    // The progress is also written if the workflow takes longer than five seconds.
+    // The phases may repeat: progress is also written, if the workflow takes longer than five seconds.
     phases.dedup();
     assert_eq!(phases, ["", "Running", "Completed"]);
     check_running(seen.iter().map(|change| &change.object).find(|object| object["status"]["phase"] == "Running"));
@@ -105,8 +105,8 @@ async fn check_completed(world: &World, wfe: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Runs the commands of docs/operations.md that wait for an execution. If it does not succeed, only the commands that
-/// also end then.
+/// Runs the commands in docs/operations.md that wait for an execution. If the execution does not succeed, only those
+/// commands are run that end nevertheless.
 async fn wait_as_the_page_says(world: &World, name: &str, succeeds: bool) -> Result<()> {
     let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
     let lines = page.lines().filter_map(|line| line.strip_prefix("kubectl wait wfe/payment-restart "));
@@ -223,7 +223,7 @@ async fn a_deleted_execution_cancels_its_run() -> Result<()> {
     world.delete_wfe("gone").await?;
     let run = world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     assert_eq!(run["metadata"]["annotations"]["kubernaut.ai/cancel-reason"], "WorkflowExecutionDeleted");
-    // The next execution gets the next number once the target is free.
+    // When the target is free, the run of the next execution gets the next number.
     world.await_pods("no pods", std::collections::BTreeMap::is_empty).await?;
     world.wfe("next").image(&bundle).create().await?;
     let next = world.await_phase("next", "Running").await?;

@@ -1,4 +1,4 @@
-//! Limits of how many targets are worked on at once (section 18): thirty nodes, and three at a time.
+//! Limits of how many targets may be busy at once (section 18): thirty nodes, of which three are drained at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::expect::condition;
 use crate::faults::judge::{History, assert_completed};
 use crate::leader::{await_leading, quick};
 
-/// How many nodes are to be drained.
+/// The number of nodes that are to be drained.
 const NODES: usize = 30;
-/// The limit of the flag, as the auditor reads it.
+/// The limit, in the format of the flag.
 const THREE: &str = r#"[{"name":"drains","kind":"node","maxRunning":3}]"#;
-/// Ten rounds of three runs, of two seconds each and with the work of Tekton, on a machine with other tests.
+/// How long all runs may take: ten rounds of three runs, each two seconds and Tekton's own work, on a machine with
+/// other tests.
 const WITHIN: Duration = Duration::from_mins(4);
 
 fn ended<'a>(wfes: impl IntoIterator<Item = &'a Value>) -> usize {
@@ -40,10 +41,10 @@ async fn thirty_nodes_go_three_at_a_time_through_a_killed_leader_and_a_lowered_l
         let target = format!("node/n{node:02}");
         world.wfe(&format!("drain-{node:02}")).target(&target).image(&bundle).create().await?;
     }
-    // A target that no limit matches does not wait.
+    // A target that matches no limit does not wait.
     world.wfe("free").target(&format!("{}/deployment/api", world.namespace())).image(&bundle).create().await?;
     world.await_phase("free", "Completed").await?;
-    // Those that were created in one second are ordered by uid, so any of them may be the last.
+    // Executions that were created in the same second are ordered by uid, so any of them may be the last.
     let waits_for_a_place = |wfe: &&Value| condition(wfe, "Waiting") == "True Limit";
     let is_seen = |wfes: &BTreeMap<String, Value>| wfes.values().any(|wfe| waits_for_a_place(&wfe));
     let all = world.await_wfes_within(WITHIN, "one waits for a place", is_seen).await?;
@@ -61,7 +62,7 @@ async fn thirty_nodes_go_three_at_a_time_through_a_killed_leader_and_a_lowered_l
 
     let one = set(&world, &[("limits", "- name: drains\n  kind: Node\n  maxRunning: 1\n")]).await?;
     await_in_force(&second, &one).await?;
-    // A target that got its place by the limit of three may still begin, and counts.
+    // A target that got its place under the limit of three may still start, and counts.
     let is_lowered = |metrics: &wfe_testkit::Metrics| {
         let value = |name: &str| metrics.value(&format!("workflowexecution_limit_{name}"), &labels);
         value("max") < 1.5 && value("running") < 1.5
@@ -87,7 +88,7 @@ async fn thirty_nodes_go_three_at_a_time_through_a_killed_leader_and_a_lowered_l
     };
     second.await_metrics("an empty line", idle).await?;
     second.terminate().await?;
-    // The auditor has the limit of the flag.
+    // The auditor reads the limit from the flag.
     let history = History::judged(&world, recording).await?;
     for wfe in all.values() {
         assert_eq!(history.created_for(wfe), 1);

@@ -1,4 +1,4 @@
-//! The lock against deletions, leftovers and slow ends: section 5 on a real cluster.
+//! The lock of a target on a real cluster, with deletions, remains of runs and slow ends (section 5).
 
 use anyhow::Result;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -21,8 +21,8 @@ async fn an_execution_made_again_under_the_same_name_inherits_nothing() -> Resul
     world.await_running_step().await?;
     world.delete_wfe("same").await?;
     world.wfe("same").image(&bundle).create().await?;
-    // The run belongs to the first execution, which had the same name. The second one is skipped or runs later, but
-    // never adopts that run.
+    // The run belongs to the first execution. The second one, of the same name, is skipped or runs later, but never
+    // adopts the run.
     let second = world.await_terminal("same").await?;
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
     match text(&second["status"]["phase"]) {
@@ -148,7 +148,7 @@ async fn an_execution_that_is_decided_too_late_does_not_run() -> Result<()> {
     world.close().await
 }
 
-/// Pauses the namespace of a world for a reason; `null` ends the pause.
+/// Pauses a world's namespace for a reason. `null` ends the pause.
 pub(crate) async fn pause(world: &World, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
     let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(world.client());

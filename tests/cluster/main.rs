@@ -1,9 +1,9 @@
-//! Tests against the real control plane, one module per surface.
+//! Tests against the real control plane. Each module tests one aspect.
 //!
-//! The tests of a run share one control plane, and each has its own namespaces. Tests that stop a component or need
-//! other components start a separate control plane. See docs/testing.md.
+//! The tests of a test run share one control plane, and each has its own namespaces. Tests that stop a component or
+//! need other components start a control plane of their own. See docs/testing.md.
 
-// The whole file is test code: clippy allows helpers to panic as tests do.
+// The whole file is test code: clippy lets helpers panic as tests do.
 #![cfg(test)]
 
 mod admission;

@@ -1,4 +1,4 @@
-//! The metrics over TLS, for authorized readers.
+//! The metrics over TLS, which only authorized clients may read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use wfe_testkit::{Prometheus, World, issue_certificate};
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A client with the token of a kubeconfig that treats the operator as its cluster. The operator's certificate comes
-/// from the same authority.
+/// Returns a client that sends requests to the operator as if it were the API server, with the token of a kubeconfig.
+/// The kubeconfig's authority also signed the operator's certificate.
 async fn reader(kubeconfig: &Path, address: &str, token: Option<&str>) -> Result<Client> {
     let read = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
-    config.default_retry = false; // a 503 is an answer here
+    config.default_retry = false; // a 503 must be returned, not retried
     config.cluster_url = format!("https://{address}").parse()?;
     match token {
         Some("") => config.auth_info = kube::config::AuthInfo::default(),
@@ -30,7 +30,7 @@ async fn reader(kubeconfig: &Path, address: &str, token: Option<&str>) -> Result
     Ok(Client::try_from(config)?)
 }
 
-/// Returns the code and the text of an answer.
+/// Returns the status code and the text of an answer.
 async fn get(client: &Client) -> Result<(u16, String)> {
     let request = http::Request::get("/metrics").body(Vec::new())?;
     match client.request_text(request).await {
@@ -71,7 +71,7 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     let (may, may_not) = (world.person("may", &[], None).await?, world.person("may-not", &[], None).await?);
     let scraper = reader(&may, &address, None).await?;
 
-    // Without permission for token reviews, the operator admits no client. The log names the permission.
+    // Without permission for token reviews, the operator admits no client. Its log names the permission.
     await_code(&scraper, 503).await?;
     let lacks = |line: &Value| line["fields"]["error"].as_str().is_some_and(|it| it.contains("\"tokenreviews\""));
     operator.await_line("names the right", lacks).await?;
@@ -87,14 +87,14 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     world.apply(&role_object).await?;
     let account = json!({"kind": "ServiceAccount", "name": "granted", "namespace": world.namespace()});
     world.apply(&binding(&world, "reader", &role, &account)).await?;
-    // A separate account: the answer for the first one is cached for a minute.
+    // This account is a new one, because the answer for the first account is cached for a minute.
     let granted = world.person("granted", &[], None).await?;
-    // A permission takes a moment to be known, and a refusal in that moment would also be cached for a minute.
+    // The authorizer needs a moment to see the permission. A refusal in that moment would be cached for a minute too.
     await_allowed(&world, "granted").await?;
     let text = await_code(&reader(&granted, &address, None).await?, 200).await?;
     assert!(text.contains("workflowexecution_build_info"), "{text}");
 
-    // A Prometheus with the token of that account can scrape the metrics, and one with another token cannot.
+    // A Prometheus can scrape the metrics with the token of that account, and cannot with another token.
     let (right, wrong) = (scrape(&world, &address, &granted).await?, scrape(&world, &address, &may_not).await?);
     await_scraped(&right, true).await?;
     assert!(!right.query("workflowexecution_build_info").await?.is_empty(), "nothing was scraped");
@@ -111,7 +111,7 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     world.close().await
 }
 
-/// Waits until an account may read the path.
+/// Waits until an account may read `/metrics`.
 async fn await_allowed(world: &World, account: &str) -> Result<()> {
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": world.user(account), "groups": ["system:serviceaccounts", "system:authenticated"],
@@ -123,7 +123,7 @@ async fn await_allowed(world: &World, account: &str) -> Result<()> {
     ask_until(IN_FORCE_WITHIN, &format!("{account} may get /metrics"), ask, is).await.map(drop)
 }
 
-/// Starts a Prometheus that scrapes over TLS, with the token of a kubeconfig.
+/// Starts a Prometheus that scrapes the operator over TLS, with the token of a kubeconfig.
 async fn scrape(world: &World, address: &str, kubeconfig: &Path) -> Result<Prometheus> {
     let read: Value = serde_saphyr::from_str(&std::fs::read_to_string(kubeconfig)?)?;
     let token = read["users"][0]["user"]["token"].as_str().context("a kubeconfig without a token")?;
@@ -136,15 +136,15 @@ async fn scrape(world: &World, address: &str, kubeconfig: &Path) -> Result<Prome
         .await
 }
 
-/// Waits until a Prometheus reports whether its last scrape succeeded.
+/// Waits until a Prometheus reports that its last scrape succeeded, or that it failed.
 async fn await_scraped(prometheus: &Prometheus, is_in: bool) -> Result<()> {
     let awaited = if is_in { "1" } else { "0" };
     let is = |up: &Vec<Value>| up.len() == 1 && up[0]["value"][1] == awaited;
     ask_until(IN_FORCE_WITHIN, &format!("up is {awaited}"), async || prometheus.query("up").await, is).await.map(drop)
 }
 
-/// A certificate is replaced before it expires: new connections get the new one. If the files cannot be used, the old
-/// one stays.
+/// A certificate is replaced before it expires. New connections get the new certificate, unless its files cannot be
+/// used.
 #[tokio::test]
 async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is_not() -> Result<()> {
     let world = World::new("metrics-renewed").await?;
@@ -162,7 +162,7 @@ async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is
     let address = operator.address("metrics").await.context("the operator does not say where metrics are")?;
     await_trusted(&address, &before).await?;
     std::fs::write(&certificate, "no certificate")?;
-    // Only a connection makes the operator read the files. Connections meanwhile get the old certificate.
+    // The operator reads the files only after a connection. Connections in the meantime get the old certificate.
     let warned = operator.await_line("keeps it", |line: &Value| {
         line["fields"]["message"].as_str().is_some_and(|it| it.contains("the certificate stays as it was"))
     });
@@ -182,7 +182,7 @@ async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is
     world.close().await
 }
 
-/// Requests the metrics from a server with a certificate of this authority.
+/// Requests the metrics from a server whose certificate must be signed by this authority.
 async fn trusts(address: &str, authority: &Path) -> Result<()> {
     let server = json!({"server": format!("https://{address}"), "certificate-authority": authority});
     let read: Kubeconfig = serde_json::from_value(json!({

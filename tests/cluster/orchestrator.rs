@@ -1,6 +1,7 @@
-//! The example programs of docs/remediation-orchestrator.md as processes with exactly the permissions of their sample.
+//! The example programs in docs/remediation-orchestrator.md, run as processes with exactly the permissions of their
+//! sample.
 //!
-//! The program in Rust is always tested, those in Go and Python (`clients/`) only with `WFE_TEST_ALL=1`.
+//! The Rust program is always tested. The programs in Go and Python (`clients/`) are tested only with `WFE_TEST_ALL=1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::faults::all;
 
 const RIGHTS: &str = "config/samples/remediation-orchestrator.yaml";
 
-/// The language of an example program. All take the same arguments, and report the same.
+/// The language of an example program. All programs have the same arguments and the same output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Rust,
@@ -25,7 +26,7 @@ enum Language {
     Python,
 }
 
-/// Prepares a program for `payment/deployment/payment-api` with these workflows (`ID=IMAGE`) and requests.
+/// Prepares a program for `payment/deployment/payment-api`, with these workflows (`ID=IMAGE`) and requests.
 fn orchestrator(language: Language, kubeconfig: &Path, workflows: &[String], requests: &[String]) -> Result<Command> {
     let mut command = match language {
         Language::Rust => {
@@ -49,7 +50,7 @@ fn orchestrator(language: Language, kubeconfig: &Path, workflows: &[String], req
     Ok(command)
 }
 
-/// Returns the output of the program, which must have ended with `code`.
+/// Returns the output of the program, which must have ended with this exit code.
 fn said(output: &Output, code: i32) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -89,12 +90,12 @@ async fn recovery(language: Language) -> Result<()> {
     assert_eq!(recovery["spec"]["targetResource"], "payment/Deployment/payment-api");
     assert_eq!(world.wfes().await?.len(), 2, "{said}");
 
-    // Only this program has an AIAnalysis in mind.
+    // Only the Rust program prints the input of an AIAnalysis.
     if language == Language::Rust {
         check_previous_executions(&said, details)?;
     }
     world.await_event("request-2", "WorkflowCompleted").await?;
-    // After a restart it finds the existing executions and creates none.
+    // After a restart, the program finds the existing executions and creates no more.
     let mut program = orchestrator(language, &kubeconfig, &workflows, &names(&["request"]))?;
     let again = self::said(&program.output().await?, 0);
     assert!(again.contains("request: found request-2") && !again.contains("created"), "{again}");
@@ -104,7 +105,7 @@ async fn recovery(language: Language) -> Result<()> {
     world.close().await
 }
 
-/// The failure is reported in the form that an analysis reads.
+/// The program prints the failure in the format that an AIAnalysis reads.
 fn check_previous_executions(said: &str, details: &Value) -> Result<()> {
     let told = said.lines().find_map(|line| line.strip_prefix("request: previousExecutions: "));
     let told: Value = serde_json::from_str(told.with_context(|| format!("nothing is told to an analysis: {said}"))?)?;
@@ -127,7 +128,7 @@ fn check_previous_executions(said: &str, details: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The sample grants exactly the requests of the program.
+/// The sample grants exactly what the program requests.
 async fn check_rights(world: &World) -> Result<()> {
     let user = format!("system:serviceaccount:{}:remediation-orchestrator", world.namespace());
     let audit = world.audit().await?;
@@ -137,7 +138,7 @@ async fn check_rights(world: &World) -> Result<()> {
     let granted = manifests::read(&repository().join(RIGHTS))?;
     let rules: Vec<&Value> = granted.iter().map(|object| &object["rules"]).filter(|rules| !rules.is_null()).collect();
     let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs});
-    // The permission for recoveries is only checked by the authorizer: no client requests that resource.
+    // Only the authorizer checks the permission for recoveries. No client requests that resource.
     let recovers = rule("workflowexecutions/recovery", &["create"]);
     assert_eq!(rules, [&json!([rule("workflowexecutions", &["create", "list", "watch"]), recovers])]);
     Ok(())

@@ -1,8 +1,8 @@
-//! How executions end: every outcome of `wfe_tests::outcomes`, played through the operator on real Tekton, and the
-//! resulting status (section 9). `docs/reference/outcomes.md` shows the results.
+//! How executions end. Every outcome of `wfe_tests::outcomes` is played through the operator on real Tekton, and its
+//! status is checked (section 9). `docs/reference/outcomes.md` shows the results.
 //!
-//! The quick outcomes are always played. `WFE_TEST_ALL=1` plays all of them, on two versions of Tekton. With
-//! `WFE_WRITE_OUTCOMES=1` too, the page is written; otherwise it is compared.
+//! The quick outcomes are always played. `WFE_TEST_ALL=1` plays all outcomes, on two versions of Tekton. The page is
+//! then compared with the results, or written if `WFE_WRITE_OUTCOMES=1` is set too.
 
 mod page;
 mod row;
@@ -23,7 +23,7 @@ use self::seen::Seen;
 use self::stage::TOKEN;
 use crate::faults::all;
 
-/// How many outcomes are played at once. Each has its own namespaces and operator, and they mostly wait.
+/// How many outcomes are played at once. Each has its own namespaces and operator, and mostly waits.
 const AT_ONCE: usize = 6;
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn executions_tell_the_truth_about_how_they_ended() -> Result<()> {
     let (current, mut wrong) = play_all(Tekton::Current).await?;
     let (oldest, also_wrong) = play_all(Tekton::Oldest).await?;
     wrong.extend(also_wrong);
-    // Written before the assertion: a page with the mistakes is easier to read than a list.
+    // The page is written before the assertion, because it shows mistakes more clearly than a list.
     page::write_or_compare(&current, &oldest)?;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -49,7 +49,7 @@ fn every_outcome_that_an_execution_can_have_has_one_row() {
     for row in rows() {
         *expected.entry(row.play).or_default() += 1;
     }
-    // An execution cannot set the time-outs of those plays.
+    // Plays with these time-outs are left out, because an execution cannot set them.
     let playable = plays().into_iter().filter(|play| play.plain_timeouts.is_none());
     let playable: BTreeMap<&str, usize> = playable.map(|play| (play.name, 1)).collect();
     assert_eq!(expected, playable);
@@ -61,7 +61,8 @@ struct Version {
     seen: Vec<Seen>,
 }
 
-/// Plays all rows on control planes with this Tekton. Returns the results in the order of the plays, and the mistakes.
+/// Plays all rows on control planes with this Tekton. Returns the results in the order of the plays, and the
+/// differences.
 async fn play_all(tekton: Tekton) -> Result<(Version, Vec<String>)> {
     let mut version = Version { name: String::new(), seen: Vec::new() };
     let mut wrong = Vec::new();
@@ -81,11 +82,11 @@ async fn play_all(tekton: Tekton) -> Result<(Version, Vec<String>)> {
     Ok((version, wrong))
 }
 
-/// Plays these rows at once. Returns the results, and how they differ from the rows.
+/// Plays these rows at the same time. Returns the results, and how they differ from the rows.
 async fn play(control_plane: &ControlPlane, rows: &[Row]) -> (Vec<Seen>, Vec<String>) {
     let played = futures::stream::iter(rows)
         .map(|row| async move { (row, stage::play(control_plane, row, &play_of(row)).await) })
-        // In the order of the rows, whichever ends first.
+        // The results are in the order of the rows, regardless of which play ends first.
         .buffered(AT_ONCE);
     let mut played = std::pin::pin!(played);
     let (mut all_seen, mut wrong) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Objects that an older CRD accepted: each harms only itself, and none stops a watch.
+//! Objects that an older CRD accepted. Each harms only itself, and none stops a watch.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, WfeBuilder, World};
 use crate::expect::text;
 use crate::history::{assert_skipped, past, way_out};
 
-/// The name of an execution, a word of its failure, and the invalid change.
+/// The name of an execution, a word in its failure, and the change that makes it invalid.
 type Poison = (&'static str, &'static str, fn(&mut Value));
 
 /// How long the API server may take to apply a changed schema.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Replaces the schema by one that accepts anything, as an old CRD might.
+/// Replaces the schema by one that accepts everything, as an old CRD might.
 async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(control_plane.client().await?);
     let name = "workflowexecutions.kubernaut.ai";
@@ -39,8 +39,8 @@ async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Creates an object that only the replaced schema accepts. A changed schema takes effect some time after the answer to
-/// its write.
+/// Creates an object that only the replaced schema accepts. The function retries, because a changed schema takes effect
+/// after some time.
 async fn create_once_taken(wfe: &WfeBuilder) -> Result<()> {
     let deadline = Instant::now() + IN_FORCE_WITHIN;
     while let Err(error) = wfe.create().await {
@@ -53,8 +53,8 @@ async fn create_once_taken(wfe: &WfeBuilder) -> Result<()> {
     Ok(())
 }
 
-/// Invalid statuses, each with the reason why the next execution on its target is skipped, if it is. If a status lacks
-/// a field, the operator assumes the value that allows fewer runs.
+/// Invalid statuses, each with the reason why the next execution on the target is skipped, if it is. If a field is
+/// missing or invalid, the operator assumes the value that allows fewer runs.
 fn statuses() -> [(&'static str, Value, Option<&'static str>); 9] {
     let nothing_ran = |failed_at: Value| json!({"wasExecutionFailure": false, "failedAt": failed_at});
     let ago = |seconds| json!(past::time(Utc::now() - TimeDelta::seconds(seconds)));
@@ -80,7 +80,7 @@ fn statuses() -> [(&'static str, Value, Option<&'static str>); 9] {
     ]
 }
 
-/// Unusable specs. Some have no target, or one that does not fit its kind.
+/// Unusable specs. Some of them have no target, or a target that does not fit its kind.
 fn poisons() -> [Poison; 16] {
     [
         ("huge-timeout", "too large", |w| w["spec"]["executionConfig"]["timeout"] = json!("99999999999999999999h")),
@@ -101,7 +101,7 @@ fn poisons() -> [Poison; 16] {
         ("upper-image", "must be an image reference", |w| {
             w["spec"]["workflowRef"]["containerImage"] = json!("UPPER/x");
         }),
-        // An API server accepts this, and other programs cannot read it. To assume no limit would be unsafe.
+        // An API server accepts this time, but other programs cannot read it. To ignore the limit would be unsafe.
         ("odd-offset", "spec.startBefore", |w| w["spec"]["startBefore"] = json!("2026-01-02T03:04:05+23:60")),
         ("numeric-time", "spec.startBefore", |w| w["spec"]["startBefore"] = json!(7)),
         ("negative-ttl", "ttlSecondsAfterFinished", |w| w["spec"]["ttlSecondsAfterFinished"] = json!(-1)),

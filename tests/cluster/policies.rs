@@ -1,4 +1,4 @@
-//! The operator detects that a shipped admission policy or its binding is missing or changed, and that it is back.
+//! The operator detects that a shipped admission policy or its binding is missing or changed, and that it is restored.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
 const SAID_WITHIN: Duration = Duration::from_secs(30);
 
-/// Waits until `/readyz` contains these words with the code of a ready operator, and until the metric names exactly
-/// these policies.
+/// Waits until `/readyz` contains these words and the operator is ready, and until the metric names exactly these
+/// policies.
 async fn await_told(operator: &Operator, wrong: &[&str], words: &[&str]) -> Result<()> {
     let ask = async || {
         let (status, said) = operator.get("health", "/readyz").await?;
@@ -86,7 +86,7 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     world.close().await
 }
 
-/// What happens without permission to read the policies (see `rights`).
+/// Shows what happens if the operator may not read the policies. The test is in `rights`.
 pub(crate) async fn what_protects_is_not_known(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn what_protects_is_not_known(world: World, right: Right) -> Re
     world.wfe("goes-on").image(&bundle).create().await?;
     world.await_phase("goes-on", "Completed").await?;
     world.give_back(&right).await?;
-    // The operator can now read that the policies are not in this cluster.
+    // The operator can read again, and finds that this cluster has none of the policies.
     let is_gone = |line: &Value| {
         line["fields"]["message"]
             .as_str()

@@ -1,17 +1,17 @@
-//! The binary as people start it: help, the CRD, readiness, signals, and a control plane that is stopped for a while.
+//! The binary as people start it: help, the CRD, readiness, signals, and a control plane that stops for a while.
 
 use std::process::Command;
 
 use anyhow::Result;
 
-/// Prepares the built binary, which must find no cluster.
+/// Prepares a command with the built binary, which must find no cluster.
 fn operator(args: &[&str]) -> Result<Command> {
     let mut command = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?);
     command.args(args).env_remove("KUBECONFIG").env("HOME", std::env::temp_dir().join("wfe-no-kubeconfig"));
     Ok(command)
 }
 
-/// Runs the built binary to its end, and returns whether it succeeded, and its outputs.
+/// Runs the built binary until it ends. Returns whether it succeeded, and both outputs.
 fn output(args: &[&str]) -> Result<(bool, String, String)> {
     let output = operator(args)?.output()?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -65,17 +65,17 @@ fn an_operator_without_a_cluster_says_what_to_do() -> Result<()> {
 #[test]
 fn settings_that_contradict_are_refused_at_the_start_with_the_name_of_the_flag() -> Result<()> {
     for (flag, value) in [
-        ("max-cooldown-period", "30s"), // less than the base
+        ("max-cooldown-period", "30s"), // less than the base cooldown
         ("base-cooldown-period", "-1m"),
         ("max-consecutive-failures", "-1"),
         ("max-backoff-exponent", "34"),
         ("max-backoff-exponent", "4000000000"),
         ("max-backoff-exponent", "5000000000"), // more than 32 bits
-        ("failure-quiet-period", "1m"),         // less than the longest backoff
+        ("failure-quiet-period", "1m"),         // less than the longest possible backoff
         ("backoff-jitter", "1.5"),
         ("cooldown-period", "99999999999999999999h"),
         ("previous-execution-failed-scope", "Cluster"),
-        ("lease-duration", "5s"), // the renew deadline
+        ("lease-duration", "5s"), // equal to the renew deadline
         ("lease-duration", "10m"),
         ("renew-deadline", "3s"), // less than two retry periods
         ("retry-period", "4s"),

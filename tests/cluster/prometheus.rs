@@ -18,7 +18,7 @@ use wfe_testkit::{Operator, Prometheus, World, manifests, repository};
 
 use crate::expect::text;
 
-/// Runs a program with this standard input. It must succeed. Returns its output.
+/// Runs a program that must succeed with this standard input, and returns its output.
 async fn succeeds(mut command: Command, input: &[u8]) -> Result<String> {
     let shown = format!("{command:?}");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -36,7 +36,7 @@ fn rules_file() -> PathBuf {
     repository().join("deploy/chart/files/rules.yaml")
 }
 
-/// The label `job` of the operators here.
+/// The label `job` of the operators in these tests.
 const JOB: &str = "wfe-operator";
 
 /// Starts a Prometheus that scrapes an operator.
@@ -46,7 +46,7 @@ async fn scrape(world: &World, operator: &Operator) -> Result<Prometheus> {
     Prometheus::start(world, &[scraped], &impatient_rules()?).await
 }
 
-/// The shipped rules without the delays of the alerts, which fire at once here.
+/// Returns the shipped rules without the delays of the alerts, so that these fire at once.
 fn impatient_rules() -> Result<String> {
     let shipped = std::fs::read_to_string(rules_file())?;
     let lines = shipped.lines().map(|line| match line.trim_start().strip_prefix("for: ") {

@@ -1,4 +1,4 @@
-//! A create that the API server refuses either fails the execution before anything ran, or makes it wait (section 9).
+//! If the API server refuses to create a run, the execution fails before anything ran, or it waits (section 9).
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use wfe_tests::quota_of_none;
 
 use crate::expect::{condition, text, unwritten};
 
-/// Checks the status of every failure by a refused create.
+/// Checks the status that every failure after a refused create must have.
 pub(crate) fn check_refused(wfe: &Value, reason: &str, word: &str) {
     let status = &wfe["status"];
     let details = &status["failureDetails"];
@@ -49,7 +49,7 @@ async fn a_quota_on_pipelineruns_is_resource_exhausted() -> Result<()> {
 async fn a_namespace_that_is_being_deleted_is_a_configuration_error() -> Result<()> {
     let world = World::new("terminating").await?;
     let _operator = world.operator().start().await?;
-    // The finalizers keep the namespace Terminating, and the operator's permissions in it.
+    // The finalizers keep the namespace in the phase Terminating, with the operator's permissions in it.
     hold(&world, json!(["test.kubernaut.ai/hold"])).await?;
     let namespaces: Api<Namespace> = Api::all(world.client());
     namespaces.delete(&world.execution_namespace(), &DeleteParams::background()).await?;
@@ -60,7 +60,7 @@ async fn a_namespace_that_is_being_deleted_is_a_configuration_error() -> Result<
     world.close().await
 }
 
-/// Sets the finalizers of the objects that give the operator its permissions in the execution namespace.
+/// Sets the finalizers of the objects that grant the operator its permissions in the execution namespace.
 async fn hold(world: &World, finalizers: Value) -> Result<()> {
     let patch = json!({"metadata": {"finalizers": finalizers}});
     let namespace = world.execution_namespace();
@@ -83,7 +83,7 @@ where
 #[tokio::test]
 async fn a_missing_namespace_is_a_configuration_error() -> Result<()> {
     let world = nowhere("no-namespace").await?;
-    // The shipped Role would be in the missing namespace. Here its rules apply in every namespace.
+    // The shipped Role would be in the namespace that does not exist. In this test, its rules apply in every namespace.
     let role = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/rbac/execution_role.yaml");
     let role: Role = wfe_testkit::manifests::read(&role)?
         .into_iter()
@@ -124,13 +124,13 @@ async fn without_the_namespace_and_its_role_an_execution_waits_and_the_operator_
     world.close().await
 }
 
-/// A world without an execution namespace.
+/// Creates a world without an execution namespace.
 async fn nowhere(name: &str) -> Result<World> {
     let options = WorldOptions { no_execution_namespace: true, ..WorldOptions::default() };
     World::with(ControlPlane::shared().await?, name, options).await
 }
 
-/// Waits until `/readyz` names the resource that cannot be watched, and returns the answer.
+/// Waits until `/readyz` names the resource that the operator cannot watch, and returns the answer.
 pub(crate) async fn await_unready(operator: &Operator, resource: &str) -> String {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {

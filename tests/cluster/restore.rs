@@ -1,5 +1,5 @@
-//! A backup restores executions of every phase, with and without their statuses, as docs/operations.md describes.
-//! Nothing runs that must not, and blocks still block.
+//! A backup restores executions in every phase, with and without their statuses, as docs/operations.md describes.
+//! Nothing runs that must not run, and blocks stay in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -135,7 +135,7 @@ async fn what_comes_back_as_running_has_failed_and_its_run_that_still_goes_on_is
     world.close().await
 }
 
-/// Creates an execution of each phase while no operator runs.
+/// Creates an execution in each phase while no operator runs.
 async fn in_every_phase(
     world: &World,
     image: &str,
@@ -170,7 +170,7 @@ async fn in_every_phase(
     write(world, &create("skipped").await?, &[skipped]).await
 }
 
-/// Returns all executions, and deletes them.
+/// Returns all executions, and then deletes them.
 async fn taken_and_lost(world: &World) -> Result<Objects> {
     let backup = world.await_wfes("all", |_| true).await?;
     let api = world.api(&wfe::resource(), world.namespace());
@@ -179,7 +179,7 @@ async fn taken_and_lost(world: &World) -> Result<Objects> {
     Ok(backup)
 }
 
-/// Creates an object as a backup tool does. The API server drops its status.
+/// Creates an object as a backup tool does. The API server drops the object's status.
 async fn create(world: &World, backup: &Value) -> Result<Result<DynamicObject, String>> {
     let mut object = backup.clone();
     for server_made in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
@@ -208,7 +208,7 @@ async fn update_status(
     refusal(api.replace_status(name, &PostParams::default(), &created).await)
 }
 
-/// Deletes executions without a phase, with the command of docs/operations.md.
+/// Deletes the executions without a phase by the command in docs/operations.md.
 async fn delete_as_the_page_says(world: &World) -> Result<()> {
     let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
     let command = page.lines().find_map(|line| line.trim_start().strip_prefix("kubectl delete workflowexecutions "));
@@ -218,7 +218,7 @@ async fn delete_as_the_page_says(world: &World) -> Result<()> {
     world.control_plane().kubectl(&words).await.map(drop)
 }
 
-/// Separates a refusal, with its message, from other errors.
+/// Returns a refusal and its message as a value, and any other error as an error.
 fn refusal<T>(answer: kube::Result<T>) -> Result<Result<T, String>> {
     match answer {
         Ok(object) => Ok(Ok(object)),
@@ -231,7 +231,7 @@ async fn names(world: &World) -> Result<BTreeSet<String>> {
     Ok(world.wfes().await?.iter().map(|wfe| text(&wfe["metadata"]["name"]).to_owned()).collect())
 }
 
-/// The fields of an ended execution's status that never change.
+/// Returns those fields of an ended execution's status that never change.
 fn settled(wfe: &Value) -> Value {
     let mut status = wfe["status"].clone();
     for free in ["conditions", "nextStep", "observedGeneration"] {

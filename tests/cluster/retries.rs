@@ -1,6 +1,6 @@
-//! Retries of an execution on real Tekton: timelines, conditions, events during the wait, and faults (section 11).
+//! Retries of executions on real Tekton: timelines, conditions, events during the wait, and faults (section 11).
 //!
-//! The pods of most workflows here wait for their image until the test ends the attempt.
+//! The pods of most workflows in these tests wait for their image until the test ends the attempt.
 
 mod conditions;
 mod neighbours;
@@ -17,31 +17,31 @@ use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, look};
 
 use crate::expect::{condition, text};
 
-/// How late an attempt may begin.
+/// How late an attempt may start.
 const LATE: TimeDelta = TimeDelta::seconds(2);
-/// How often a pod's state is written again after the player of pods has overwritten it.
+/// How many times a pod's state is written again after kwok has overwritten it.
 const REWRITTEN: usize = 5;
 /// The condition that reports the retries of an execution.
 const RETRYING: &str = "Retrying";
 
-/// Adds a retry policy.
+/// Adds a retry policy to an execution.
 fn with_retry(wfe: WfeBuilder, policy: &Value) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["retry"] = policy.clone())
 }
 
-/// Pushes a pipeline with one task, whose pods wait for their image until [`end`].
+/// Pushes a pipeline with one task, whose pods wait for their image until [`end`] is called.
 pub(crate) async fn undecided(world: &World) -> Result<String> {
     let waiting = Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating")).lasting("100ms");
     world.push_pipeline("undecided", &waiting).await
 }
 
-/// Pushes a pipeline with one task that never gets its image: every attempt fails before anything ran.
+/// Pushes a pipeline with one task whose image cannot be pulled, so that every attempt fails before anything ran.
 pub(crate) async fn unpullable(world: &World) -> Result<String> {
     world.push_pipeline("unpullable", &Pipeline::new().task("apply", Outcome::ImagePull)).await
 }
 
-/// Ends the attempt of an execution with this run: its pod gets its image and ends with this outcome, or never gets the
-/// image.
+/// Ends an attempt, given by the number of its run. Its pod either gets the image and ends with this outcome, or never
+/// gets the image.
 pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
     let sequence = number.to_string();
     let of_it = |object: &Value| {
@@ -57,7 +57,7 @@ pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome)
     let (tasks, ended) = (look::task_runs(), format!("of run {sequence} of {wfe} ended"));
     let is_over = |task: &Value| of_it(task) && task["status"]["completionTime"].is_string();
     let is_as_before = |pod: &Value| of_it(pod) && state(pod)["reason"] == "ContainerCreating";
-    // The player of pods may write its earlier state once more. This cannot be prevented.
+    // kwok may still overwrite the state with the earlier one, which the test cannot prevent.
     for _ in 0..REWRITTEN {
         pull_fails(world, &pod).await?;
         tokio::select! {
@@ -68,7 +68,7 @@ pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome)
     bail!("the state of the pod of run {sequence} of {wfe} was written over {REWRITTEN} times");
 }
 
-/// Writes to a pod what a kubelet writes if it cannot pull the image.
+/// Writes a pod's status as a kubelet does if it cannot pull the image.
 async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {
@@ -80,7 +80,7 @@ async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns the attempts of an execution.
+/// Returns the attempts in an execution's status.
 fn attempts(wfe: &Value) -> &[Value] {
     wfe["status"]["attempts"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -107,7 +107,7 @@ fn time(value: &Value) -> Result<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))
 }
 
-/// Fails unless each attempt began when its wait was over, without delay, and its run was released no earlier.
+/// Fails unless each attempt started on time after its wait, and its run was not created or released earlier.
 async fn check_starts(world: &World, wfe: &Value) -> Result<()> {
     let runs = world.runs().await?;
     for attempt in attempts(wfe).iter().skip(1).filter(|attempt| attempt["startTime"].is_string()) {
@@ -121,7 +121,7 @@ async fn check_starts(world: &World, wfe: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns the events about an execution in order of time, such as `StepRetry 1`: the reason and the attempt.
+/// Returns the reason and the attempt of each event about an execution, such as `StepRetry 1`, in order of time.
 async fn events_of(world: &World, wfe: &str) -> Result<Vec<String>> {
     let mut events = world.events().await?;
     events.retain(|event| event["regarding"]["name"] == wfe);

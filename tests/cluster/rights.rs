@@ -1,5 +1,5 @@
-//! Takes away each permission of config/rbac. The operator must report what it lacks. Work without the permission
-//! continues, and the other work continues when the permission is back.
+//! Each test takes a permission of config/rbac from the operator. The operator must report that the permission is
+//! missing. Work that does not need it continues, and the other work continues when the permission is back.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,7 +20,7 @@ use crate::refused::await_unready;
 use crate::schedules;
 use crate::ttl::await_later_second;
 
-/// One test per permission. A shipped permission that is missing here fails a test.
+/// Defines one test for each permission. A test fails if a shipped permission is missing in the list.
 macro_rules! taken_away {
     ($($name:ident: $right:literal => $case:expr;)*) => {
         const TAKEN_AWAY: &[&str] = &[$($right),*];
@@ -101,7 +101,7 @@ where
     case(World::new(&name).await?, right.clone()).await
 }
 
-// Permissions for watches.
+// Tests of the permissions for watches.
 
 async fn it_sees_nothing_and_decides_nothing(world: World, right: Right) -> Result<()> {
     unseen(world, right, false).await
@@ -118,7 +118,7 @@ async fn unseen(world: World, right: Right, told_in_the_status: bool) -> Result<
     let mut operator = world.operator().spawn().await?;
     let said = await_unready(&operator, &right.resource).await;
     assert!(said.contains(&right.missing()) && said.contains("give the operator the"), "{said}");
-    // It keeps trying, and reports it from the second try on.
+    // The operator keeps trying, and reports the missing permission from the second try on.
     await_warning(&operator, &right).await?;
     assert_eq!(operator.get("health", "/healthz").await?.0, 200, "it lives, and waits");
     if told_in_the_status {
@@ -137,7 +137,7 @@ async fn unseen(world: World, right: Right, told_in_the_status: bool) -> Result<
     world.close().await
 }
 
-// Permissions for the configuration.
+// Tests of the permissions for the configuration.
 
 async fn it_does_not_start(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
@@ -171,14 +171,14 @@ async fn what_was_read_at_the_start_stays_in_force(world: World, right: Right) -
     world.close().await
 }
 
-// Permissions for live reads.
+// Tests of the permissions for live reads.
 
 async fn the_run_of_a_deleted_execution_goes_on(world: World, right: Right) -> Result<()> {
     let (held, bundle) = (held(&world).await?, short(&world).await?);
     let first = world.operator().start().await?;
     world.wfe("deleted").image(&held).create().await?;
     world.await_running_step().await?;
-    // Deleted while no operator watches: only a live read can show it.
+    // The execution is deleted while no operator watches, so only a live read can show its deletion.
     first.kill().await?;
     world.delete_wfe("deleted").await?;
     world.take_away(&right).await?;
@@ -225,13 +225,13 @@ async fn a_rival_waits_for_the_live_read_of_what_is_left(world: World, right: Ri
     world.close().await
 }
 
-/// Leaves an unfinished object of a run on the usual target, whose execution is gone.
+/// Creates an unfinished object of a run on the usual target. The execution of the run no longer exists.
 async fn leave(world: &World, resource: &str) -> Result<()> {
     let (api_version, kind, spec) = match resource {
-        // The task requests a resolver that does not run, and waits.
+        // The task waits, because it requests a resolver that does not run.
         "taskruns" => ("tekton.dev/v1", "TaskRun", json!({"taskRef": {"resolver": "nobody"}})),
         "customruns" => ("tekton.dev/v1beta1", "CustomRun", json!({"customRef": {"apiVersion": "x/v1", "kind": "X"}})),
-        // The pod is never scheduled.
+        // The pod is never scheduled to a node.
         "pods" => {
             let container = json!({"name": "step", "image": "none"});
             ("v1", "Pod", json!({"nodeSelector": {"none": "none"}, "containers": [container]}))
@@ -257,7 +257,7 @@ async fn leave(world: &World, resource: &str) -> Result<()> {
     Ok(())
 }
 
-// Permissions for writes.
+// Tests of the permissions for writes.
 
 async fn what_is_over_stays_and_others_go_on(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
@@ -282,7 +282,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     world.wfe("running").target("node/running").image(&held).create().await?;
     world.await_running_step().await?;
     world.take_away(&right).await?;
-    // More failures than would exhaust a target.
+    // If these were failures, they would exhaust the target.
     let waiting: Vec<String> = (0..6).map(|n| format!("waiting-{n}")).collect();
     for name in &waiting {
         world.wfe(name).workflow(name).image(&bundle).create().await?;
@@ -294,8 +294,8 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
         &right,
     );
     operator.await_value("workflowexecution_operator_trouble_targets", 1.0).await?;
-    // The eighth try is due 12.7 s after the first. A missing permission of the operator fails no execution at the
-    // deadline.
+    // The eighth try is due 12.7 s after the first, which is after the start deadline. No execution may fail because
+    // the operator lacks a permission.
     let refused = [("verb", "create"), ("resource", "pipelineruns"), ("code", "403")];
     let is_over = |metrics: &Metrics| metrics.value("workflowexecution_api_requests_total", &refused) >= 8.0;
     operator.await_metrics("a try after the start deadline", is_over).await?;
@@ -323,7 +323,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
 async fn schedules_wait_and_executions_go_on(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
-    // The operator is ready nevertheless.
+    // The operator is ready, although it cannot watch schedules.
     let _operator = world.operator().start().await?;
     schedules::create(&world, "unseen", "node/unseen", &bundle, &json!({"interval": "1h"})).await?;
     another_target_works(&world, &bundle).await?;
@@ -351,7 +351,7 @@ async fn no_child_is_made(world: World, right: Right) -> Result<()> {
     world.close().await
 }
 
-/// No policy of this world checks this permission. `schedules::policies` tests the ones that do.
+/// No policy of this world checks this permission. `schedules::policies` tests the policies that do.
 async fn another_target_goes_on(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -360,7 +360,7 @@ async fn another_target_goes_on(world: World, right: Right) -> Result<()> {
     world.close().await
 }
 
-/// The schemas that the API server publishes contain the same information about the CRD.
+/// The schemas that the API server publishes contain the same information as the CRD.
 async fn published_schemas_are_read_instead(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -407,7 +407,7 @@ async fn what_has_expired_stays_and_its_target_is_free(world: World, right: Righ
     let operator = world.operator().arg("--pipelinerun-retention", "1s").start().await?;
     world.wfe("first").image(&bundle).create().await?;
     world.await_phase("first", "Completed").await?;
-    // So many tries have failed that an execution which waited for the next one would be noticeably late.
+    // After so many failed tries, the next one is far away. An execution that waited for it would be noticeably late.
     let often = |line: &Value| lacks(line, &right) && text(&line["fields"]["retry_in"]) == "6.4s";
     operator.await_line(&format!("says that it lacks {right}, again and again"), often).await?;
     world.wfe("second").workflow("other").image(&bundle).create().await?;
@@ -452,14 +452,14 @@ async fn all_goes_on_untold(world: World, right: Right) -> Result<()> {
     world.close().await
 }
 
-// Permissions for the election.
+// Tests of the permissions for the leader election.
 
 async fn nobody_leads(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
     let operator = leader::quick(world.operator().replica("only")).spawn().await?;
     await_warning(&operator, &right).await?;
-    // It may have led for a moment: it can create the Lease, but not update it.
+    // The operator may have led for a moment if it can create the Lease, but cannot update it.
     let says_it = |said: &str| said.contains("cannot use Lease wfe-operator") && said.contains(&right.missing());
     leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.wfe("patient").image(&bundle).create().await?;
@@ -474,9 +474,9 @@ async fn nobody_leads(world: World, right: Right) -> Result<()> {
     world.close().await
 }
 
-// Shared checks of reports, and of work that continues.
+// Checks that several tests share.
 
-/// Waits until the log warns of the missing permission in one line that says what to do.
+/// Waits until the log warns of the missing permission. The line must also say what to do.
 async fn await_warning(operator: &Operator, right: &Right) -> Result<()> {
     operator.await_line(&format!("says that it lacks {right}"), |line| lacks(line, right)).await?;
     Ok(())
@@ -487,7 +487,7 @@ fn lacks(line: &Value, right: &Right) -> bool {
     line["level"] == "WARN" && said.contains(&right.missing()) && said.contains("give the operator")
 }
 
-/// Checks that the condition `Waiting` names the missing permission and says what to do.
+/// Checks that the condition `Waiting` names the missing permission, and says what to do.
 fn check_waiting(wfe: &Value, right: &Right) {
     let conditions = wfe["status"]["conditions"].as_array().into_iter().flatten();
     let said = conditions.filter(|condition| condition["type"] == "Waiting").map(|it| text(&it["message"]));
@@ -495,7 +495,7 @@ fn check_waiting(wfe: &Value, right: &Right) {
     assert!(said.contains(&right.missing()) && said.contains("give the operator"), "{wfe:#}");
 }
 
-/// Runs an execution on another target from its beginning to its end.
+/// Runs an execution on another target until it has completed.
 async fn another_target_works(world: &World, bundle: &str) -> Result<()> {
     world.wfe("elsewhere").target("node/elsewhere").image(bundle).create().await?;
     world.await_phase("elsewhere", "Completed").await?;

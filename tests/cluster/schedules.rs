@@ -1,7 +1,7 @@
-//! Schedules on real Tekton: pacing, holds, hints, history, faults (section 12).
+//! Schedules on real Tekton: pacing, holds, hints, history and faults (section 12).
 //!
-//! No test waits for an interval: a hint requests a run at once (`hurry`), and statuses are written with past times
-//! while no operator runs.
+//! No test waits for an interval. Hints request runs at once (`hurry`), and statuses with past times are written while
+//! no operator runs.
 
 mod admission;
 mod analysts;
@@ -28,14 +28,14 @@ use wfe_testkit::wfe::schedules as resource;
 
 use crate::expect::text;
 
-/// The label of a child with the name of its schedule.
+/// The label of a child that contains the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";
 
 fn schedules(world: &World) -> Api<DynamicObject> {
     world.api(&resource(), world.namespace())
 }
 
-/// Creates a schedule of a workflow with this bundle; `spec` adds further fields.
+/// Creates a schedule for a workflow with this bundle. `spec` contains further fields.
 pub(crate) async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
     let mut schedule = json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -67,16 +67,16 @@ async fn edit(world: &World, name: &str, spec: Value) -> Result<()> {
 /// Requests a run at once, as `kubectl wfe schedule run` does.
 pub(crate) async fn hurry(world: &World, name: &str) -> Result<()> {
     let planned = await_schedule(world, name, "is planned", |it| it["status"]["plannedFrom"].is_string()).await?;
-    // Later than the second in which the plan began, which may be the current one.
+    // The time must be after the second in which the plan began, which may be the current second.
     let at = Utc::now().max(moment(&planned["status"]["plannedFrom"])?) + TimeDelta::seconds(1);
     edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(at)}))})).await
 }
 
-/// A hint that is valid for ten minutes.
+/// Returns a hint that is valid for ten minutes.
 fn hint(wish: &Value) -> Value {
     let mut hint = json!({"expiresAt": shown(Utc::now() + TimeDelta::minutes(10)), "reason": "a test asks"});
     merge(&mut hint, wish);
-    // A run time and an interval replace each other.
+    // A hint has either a run time or an interval.
     for other in ["nextRunAt", "interval"].iter().filter(|other| wish[**other].is_null()) {
         hint[*other] = Value::Null;
     }
@@ -91,7 +91,7 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))?.into())
 }
 
-/// Waits until a schedule satisfies `is`, and returns it. `what` completes "awaited that it ...".
+/// Waits until `is` accepts a schedule, and returns the schedule. `what` completes the error "awaited that it ...".
 pub(crate) async fn await_schedule(
     world: &World,
     name: &str,
@@ -101,7 +101,7 @@ pub(crate) async fn await_schedule(
     world.await_one(&resource(), world.namespace(), name, what, is).await
 }
 
-/// Waits until this many runs in a row have failed, and the last one has its outcome.
+/// Waits until this many runs in a row have failed, and the outcome of the last one is recorded.
 async fn await_failures(world: &World, name: &str, failures: u32) -> Result<Value> {
     let what = format!("has failed {failures} times in a row");
     await_schedule(world, name, &what, |it| {
@@ -120,7 +120,7 @@ pub(crate) async fn await_held(world: &World, name: &str, reason: &str) -> Resul
     await_schedule(world, name, &format!("is held: {reason}"), |it| crate::expect::condition(it, "Held") == held).await
 }
 
-/// Returns the children of a schedule among all executions.
+/// Returns those executions that are children of a schedule.
 fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
     all.values().filter(|wfe| wfe["metadata"]["labels"][SCHEDULE] == *schedule).collect()
 }
@@ -132,20 +132,20 @@ pub(crate) async fn await_children(world: &World, schedule: &str, count: usize) 
     Ok(children(&all, schedule).into_iter().cloned().collect())
 }
 
-/// Writes parts of a schedule's status, as if time had passed. No operator may run meanwhile.
+/// Writes fields of a schedule's status as if time had passed. No operator may run meanwhile.
 async fn write_status(world: &World, name: &str, status: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "status": status }));
     schedules(world).patch_status(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// Returns how long a schedule waits after the end of its last run.
+/// Returns the time from the end of a schedule's last run until its next run.
 fn wait_after_end(schedule: &Value) -> Result<TimeDelta> {
     let status = &schedule["status"];
     Ok(moment(&status["nextRunTime"])? - moment(&status["lastRun"]["endedAt"])?)
 }
 
-/// Ends all held pods of a running child.
+/// Waits until a child's pod runs, and ends all of the child's pods.
 async fn end_child(world: &World, child: &str, outcome: &str) -> Result<()> {
     let of_it = |pod: &Value| pod["metadata"]["labels"]["kubernaut.ai/workflow-execution"] == *child;
     world.await_pod(&format!("of {child} runs"), |pod| of_it(pod) && pod["status"]["phase"] == "Running").await?;
@@ -153,7 +153,7 @@ async fn end_child(world: &World, child: &str, outcome: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the active child as soon as the status has it.
+/// Waits until the status names a child without an outcome, and returns its name.
 async fn await_at_work(world: &World, name: &str) -> Result<String> {
     let is = |it: &Value| it["status"]["lastRun"]["name"].is_string() && it["status"]["lastRun"]["outcome"].is_null();
     let schedule = await_schedule(world, name, "has a child at work", is).await?;

@@ -1,4 +1,4 @@
-//! Many executions on one target at once: one runs, the others are skipped and name it.
+//! Many executions on one target at the same time. One runs, and the others are skipped and name it.
 
 use anyhow::Result;
 use futures::future::try_join_all;

@@ -1,4 +1,5 @@
-//! Long and unusual names, from the object to its pods and back: the labels are legal, and everything is found again.
+//! Long and unusual names, from the object to its pods and back. The labels are legal, and the operator finds every
+//! object again.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ fn names() -> [Names; 3] {
             target: format!("{}/Deployments.apps/{long}", "p".repeat(63)),
             canonical: format!("{}/deployment/{long}", "p".repeat(63)),
         },
-        // Another target with the same beginning: only a hash makes their labels different.
+        // The target begins with the same characters as another one. Only a hash distinguishes their labels.
         Names {
             execution: "1.a-b.c".to_owned(),
             workflow: "W\u{f6}rk / flow: 50% \u{1f980}\n".to_owned(),
@@ -60,7 +61,7 @@ async fn long_and_strange_names_run_and_are_found_again_by_the_next_operator() -
         check_marks(&world, &run, it);
     }
 
-    // The next operator knows the runs only by their labels and annotations.
+    // The next operator recognizes the runs only by their labels and annotations.
     operator.kill().await?;
     let _operator = world.operator().start().await?;
     for (nth, it) in all.iter().enumerate() {
@@ -75,7 +76,7 @@ async fn long_and_strange_names_run_and_are_found_again_by_the_next_operator() -
     for (nth, it) in all.iter().enumerate() {
         world.await_phase(&it.execution, "Completed").await?;
         await_free(&world, &it.execution).await?;
-        // Before a second run of the chain, the operator looks for remains of the first by its label.
+        // Before the next run on this target, the operator looks for remains of the first run by its label.
         let next = format!("next-{nth}");
         world.wfe(&next).workflow("another").target(&it.target).image(&short).create().await?;
         assert_eq!(world.await_phase(&next, "Completed").await?["status"]["runSequence"], 2);
@@ -88,8 +89,8 @@ fn is_of(run: &Value, wfe: &Value) -> bool {
     run["metadata"]["uid"] == wfe["status"]["pipelineRunRef"]["uid"]
 }
 
-/// The annotations hold the complete names, and the parameter the canonical target. The labels are legal, because the
-/// API server has accepted them.
+/// The annotations contain the complete names, and the parameter contains the canonical target. The labels are legal,
+/// because the API server has accepted them.
 fn check_marks(world: &World, run: &Value, names: &Names) {
     let annotations = &run["metadata"]["annotations"];
     assert_eq!(annotations["kubernaut.ai/target-resource"], names.canonical.as_str());

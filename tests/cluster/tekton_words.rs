@@ -1,5 +1,5 @@
-//! Every reason that Tekton has for an end has a meaning here. The reasons are read from the sources of the tested
-//! version: an upgrade that adds one fails this test.
+//! Every reason that Tekton gives for an end has a meaning in this project. The reasons are read from the sources of
+//! the tested version, so that this test fails if an upgrade adds a reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use wfe_tekton::reasons::{CustomReason, RunReason, SkipReason, StepReason, TaskR
 
 const MODULE: &str = "github.com/tektoncd/pipeline";
 
-/// Where Tekton defines its reasons: files, and directories with files.
+/// The files, and directories with files, in which Tekton defines its reasons.
 const SOURCES: [&str; 7] = [
     "pkg/apis/pipeline/v1/pipelinerun_types.go",
     "pkg/apis/pipeline/v1/taskrun_types.go",
@@ -21,10 +21,10 @@ const SOURCES: [&str; 7] = [
     "pkg/reconciler/volumeclaim",
 ];
 
-/// Names that look like a reason for an end: a part of a variable's name, and a reason that Tekton does not use.
+/// Names that only look like a reason for an end: a suffix in variable names, and a reason that Tekton does not use.
 const OTHERS: [&str; 2] = ["PipelineTaskReasonSuffix", "ReasonConditionCheckFailed"];
 
-/// Returns the directory of Tekton's sources and its version, as pinned by the build of the control plane.
+/// Returns the directory of Tekton's sources and their version, which the build of the control plane pins.
 fn tekton() -> Result<(PathBuf, String)> {
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/controlplane/tekton");
     let go = |args: &[&str]| -> Result<String> {
@@ -62,8 +62,8 @@ fn go_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads the reason of a definition such as `TaskRunReasonStepOOM TaskRunReason = "StepOOM"`. Some definitions have no
-/// type.
+/// Parses a definition such as `TaskRunReasonStepOOM TaskRunReason = "StepOOM"`, and returns its reason. Some
+/// definitions have no type.
 fn definition(line: &str) -> Option<&str> {
     let (left, right) = line.split_once('=')?;
     let word = right.trim().strip_prefix('"')?.strip_suffix('"')?;

@@ -1,4 +1,4 @@
-//! Which parts of a refusal are reported, in addition to its object (section 17).
+//! Which parts of a refusal are reported, besides its object (section 17).
 
 use anyhow::Result;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn no_refusal_lets_the_value_of_a_parameter_out_of_its_object() -> Result<
     for (operation, expression) in
         [("CREATE", "false"), ("UPDATE", "has(object.spec.status) || !has(oldObject.spec.status)")]
     {
-        // A short name: the summary has room for only one sentence of the refusal.
+        // The name is short, because the summary has room for only one sentence of the refusal.
         let world = World::new(&operation[..1].to_lowercase()).await?;
         let says = "'it says ' + object.spec.params.filter(param, param.name == 'TOKEN')[0].value + ' here'";
         let validation = json!({"expression": expression, "message": "no", "messageExpression": says});

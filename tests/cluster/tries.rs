@@ -1,5 +1,5 @@
-//! A create or release that is not possible yet is tried again until the start deadline. A missing permission of the
-//! operator fails no execution. A run's own deadlines begin with its release.
+//! A create or release that is not possible yet is retried until the start deadline. No execution fails because the
+//! operator lacks a permission. A run's own deadlines begin with its release.
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,8 +13,8 @@ use crate::faults::short;
 use crate::history::past::{time, write};
 use crate::refused::check_refused;
 
-/// Makes the API server refuse this operation on the runs of a world by a foreign policy, and waits until the policy
-/// acts. The world removes it at its end.
+/// Makes the API server refuse this operation on the runs of a world by a foreign policy, and waits until the policy is
+/// in force. The policy is deleted at the end of the world.
 pub(crate) async fn refuse(world: &World, operation: &str, validation: Value) -> Result<()> {
     let name = world.execution_namespace();
     world
@@ -115,7 +115,7 @@ async fn a_run_that_is_released_an_hour_after_the_commit_has_all_its_time() -> R
     let bundle = short(&world).await?;
     world.wfe("committed").image(&bundle).timeout("10m").create().await?;
     let wfe = world.get_wfe("committed").await?;
-    // As left by an operator that was absent from the commit on.
+    // This is the state after an operator that stopped right after the commit.
     let namespace = world.execution_namespace();
     let params = json!([{"name": "TARGET_RESOURCE", "value": "payment/deployment/payment-api"}]);
     let run: DynamicObject = serde_json::from_value(first_run(&wfe, &namespace, &bundle, &params))?;

@@ -1,4 +1,4 @@
-//! Ended executions are removed at their time, except those that are still needed.
+//! Ended executions are removed when their time to live is over, unless they are still needed.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ fn fleeting(wfe: WfeBuilder) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["ttlSecondsAfterFinished"] = json!(0))
 }
 
-/// Waits until the second in which an execution ended is over. If two end in the same second, their order is unknown,
-/// and both stay.
+/// Waits until the second in which an execution ended is over. If two executions end in the same second, their order is
+/// unknown and neither is removed.
 pub(crate) async fn await_later_second(world: &World, name: &str) -> Result<()> {
     let wfe = world.get_wfe(name).await?;
     let ended: DateTime<Utc> = wfe["status"]["completionTime"].as_str().context("it has not ended")?.parse()?;
@@ -43,12 +43,12 @@ async fn an_execution_that_is_over_is_removed_when_a_newer_one_is_over_too() -> 
     await_free(&world, "kept").await?;
     await_free(&world, "second").await?;
     await_later_second(&world, "second").await?;
-    // The numbers of runs continue.
+    // The numbering of runs continues.
     fleeting(world.wfe("third").image(&bundle)).create().await?;
     let left = world.await_wfes("the second gone", |all| !all.contains_key("second")).await?;
     assert!(left.keys().eq(["kept", "third"]), "{:?}", left.keys());
     assert_eq!(left["third"]["status"]["runSequence"], 3);
-    // The answers to the deletions may arrive after the events of this test's watch.
+    // The operator may get the answers to its deletions after this test sees the deletions in its watch.
     let both_counted =
         |metrics: &Metrics| (metrics.value("workflowexecution_expired_total", &[]) - 2.0).abs() < f64::EPSILON;
     operator.await_metrics("both removals counted", both_counted).await?;
@@ -76,7 +76,7 @@ async fn what_blocks_or_counts_outlives_its_time_until_it_is_cleared() -> Result
     let failed = ["failed-1", "failed-2", "failed-3", "failed-4", "failed-5"];
     assert!(all.keys().eq(["broke"].iter().chain(&failed).chain(&["new"])), "{:?}", all.keys());
     clear(&world, "failed-5", "quota raised").await?;
-    // The cleared failures no longer block and are removed, but the newest one stays.
+    // The cleared failures no longer block and are removed, except the newest one.
     let gone = world.await_wfes("what was cleared gone", |all| !failed[..4].iter().any(|name| all.contains_key(*name)));
     let all = gone.await?;
     assert!(all.keys().eq(["broke", "failed-5", "new"]), "{:?}", all.keys());

@@ -16,25 +16,25 @@ use wfe_testkit::{process, repository};
 
 use crate::faults::all;
 
-/// In this order, on one cluster.
+/// The pages, in this order and on one cluster.
 const PAGES: [&str; 2] = ["docs/tutorial.md", "docs/writing-workflows.md"];
-/// The command of the page that starts the cluster, what it starts, and the last line that this prints. The test has no
-/// make.
+/// The page's command that starts the cluster, the program that it calls, and a text in the last line of its output.
+/// The test does not use make.
 const CLUSTER: (&str, &str, &str) = ("make control-plane ARGS=--no-crd", "control-plane up --no-crd", "# Ctrl-C");
-/// The page's command that starts the operator, and the word in its log that shows that it can decide.
+/// The page's command that starts the operator, and a word in its log that shows that the operator leads.
 const OPERATOR: (&str, &str) = ("wfe-operator run", "leads");
 const OPERATOR_LOG: &str = "operator.log";
-/// How the page runs the example of an orchestrator, which has been built before the test.
+/// The page's command that runs the example of an orchestrator, which has been built before the test.
 const EXAMPLE: &str = "cargo run --quiet --package wfe-api --example remediation_orchestrator --";
-/// How long a program that runs in the foreground may take to be ready, and to end.
+/// How long a program in the foreground may take until it is ready, and until it has ended.
 const READY_WITHIN: Duration = Duration::from_mins(2);
-/// How long the answer of a command that only reads may differ from the page: what it shows may not be there yet.
+/// How long the answer of a reading command may differ from the page, because the objects may not exist yet.
 const AGREES_WITHIN: Duration = Duration::from_secs(30);
-/// For how long such a command is repeated before its answer is written into the page.
+/// How long a reading command is repeated before its answer is written into the page.
 const SETTLES_WITHIN: Duration = Duration::from_secs(5);
-/// Commands that only read, so they can be repeated.
+/// Commands that only read. They can be repeated.
 const READS: [&str; 4] = ["kubectl get ", "kubectl wfe status", "kubectl wfe explain", "kubectl wfe schedule explain"];
-/// What differs from run to run, and what stands in its place where answers are compared.
+/// Patterns for text that varies between runs, each with its replacement when answers are compared.
 const VARIES: [(&str, &str); 8] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
     (r"\b(\d+[dhms])+\b", "LONG"),
@@ -72,17 +72,17 @@ async fn the_pages_to_type_along_show_what_their_commands_answer() -> Result<()>
 /// A part of a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
-    /// Lines that are not run.
+    /// Text, which is not run.
     Text(String),
-    /// A block with a file: its name and its lines, the comment with the name included.
+    /// A block with a file: its name and its lines, including the comment with the name.
     File { name: String, text: String },
-    /// A block with commands, and no answers.
+    /// A block of commands without answers.
     Script(String),
-    /// A block with commands, each with its answer.
+    /// A block of commands, each with its answer.
     Answers(Vec<(String, String)>),
 }
 
-/// Splits a page. A block of YAML is a file if its first line is a comment with a file name.
+/// Splits a page into parts. A YAML block is a file if its first line is a comment with a file name.
 fn parts(page: &str) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     let mut lines = page.lines();
@@ -109,7 +109,7 @@ fn answers(body: &[&str]) -> Result<Vec<(String, String)>> {
     for line in body {
         match (line.strip_prefix("$ "), answers.last_mut()) {
             (Some(command), _) => answers.push((command.to_owned(), String::new())),
-            // A command goes on in the next line.
+            // The command continues in this line.
             (None, Some((command, answer))) if answer.is_empty() && command.ends_with('\\') => {
                 write!(command, "\n{line}")?;
             }
@@ -120,7 +120,7 @@ fn answers(body: &[&str]) -> Result<Vec<(String, String)>> {
     Ok(answers)
 }
 
-/// Replaces what differs from run to run.
+/// Replaces text that varies between runs.
 fn alike(answer: &str) -> Result<String> {
     let mut text = answer.to_owned();
     for (varies, instead) in VARIES {
@@ -129,9 +129,9 @@ fn alike(answer: &str) -> Result<String> {
     Ok(text.lines().map(|line| line.trim_end().to_owned() + "\n").collect())
 }
 
-/// A person at a shell in the checkout, with further terminals for the programs that run in the foreground.
+/// A person at a shell in the checkout, with further terminals for programs in the foreground.
 struct Reader {
-    /// Where the person is: links to what the checkout has, beside the files of the pages.
+    /// The working directory. It contains the files of the pages, and links to directories of the checkout.
     dir: PathBuf,
     /// What the cluster printed to be pasted into each terminal.
     exports: String,
@@ -196,7 +196,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Runs a command, and returns its answer: that of the page if it is alike.
+    /// Runs a command and returns its answer, or the page's answer if they differ only in text that varies.
     async fn answer(&self, command: &str, expected: &str, writes: bool) -> Result<String> {
         let is = alike(expected)?;
         let ask = async || {
@@ -211,7 +211,7 @@ impl Reader {
         Ok(if alike(&answer)? == is { expected.to_owned() } else { answer })
     }
 
-    /// Prepares commands in a shell, with both outputs in one.
+    /// Prepares shell commands. Their standard error goes to the standard output.
     fn shell(&self, commands: &str) -> Result<Command> {
         let example = process::workspace_binary("examples/remediation_orchestrator")
             .context("examples are built by `cargo build --workspace --examples`")?;
@@ -219,14 +219,14 @@ impl Reader {
         let mut command = process::command("bash")?;
         command.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{}\n{commands}", self.exports)]);
         command.current_dir(&self.dir).env_remove("KUBECONFIG");
-        // Control planes that had the same port would share kubectl's discovery cache, and another operator on this
-        // machine may have the usual ports.
+        // Control planes that had the same port would share kubectl's discovery cache. Another operator on this machine
+        // may use the default ports.
         command.env("KUBECACHEDIR", self.dir.join("cache"));
         command.env("WFE_METRICS_ADDRESS", "127.0.0.1:0").env("WFE_HEALTH_ADDRESS", "127.0.0.1:0");
         Ok(Command::from(command))
     }
 
-    /// Starts a program in the foreground of another terminal, and returns what it has printed when it is ready.
+    /// Starts a program in the foreground of another terminal. Returns its output when the program is ready.
     async fn begin(&mut self, line: &str, log: &str, ready: &str) -> Result<String> {
         let programs = process::workspace_binary("control-plane")?;
         let programs = programs.parent().context("a binary without a directory")?;
@@ -243,7 +243,7 @@ impl Reader {
         format!("\nthe operator's last lines:\n{}", process::last_lines(&self.dir.join(OPERATOR_LOG), 15))
     }
 
-    /// Ends what runs in the foreground with Ctrl-C, the last first, as the page says.
+    /// Ends the programs in the foreground with Ctrl-C, the last one first, as the page says.
     async fn leave(&mut self) -> Result<()> {
         while let Some(mut child) = self.running.pop() {
             let pid = child.id().context("it has ended by itself")?;

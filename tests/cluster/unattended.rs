@@ -1,5 +1,5 @@
-//! Trouble that no operator observes: an API server that cannot be trusted, a silent watch, the last second of a
-//! process, and a restart among ended executions.
+//! Trouble that no operator can report in a status: an API server whose certificate is not trusted, a silent watch, and
+//! the last second of a process. Also a restart among ended executions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,9 @@ use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, Outcome, Pipeline, Proxy
 use crate::expect::{condition, text};
 use crate::history::past::{Past, past};
 
-/// Waits until the answer of `/readyz` satisfies `is`, and returns it.
+/// Waits until `is` accepts the answer of `/readyz`, and returns the answer.
 pub(crate) async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
-    // The server may not listen yet.
+    // The server may not accept connections yet.
     let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
     let is = |said: &Result<(u16, String)>| said.as_ref().is_ok_and(|(status, said)| is(*status, said));
     let what = format!("{what} in /readyz; the log is {}", operator.log_path().display());
@@ -30,7 +30,7 @@ async fn a_certificate_that_is_not_trusted_is_named_where_people_look() -> Resul
     let world = World::new("untrusted").await?;
     let path = world.control_plane().dir().join(format!("{}.untrusting", world.namespace()));
     world.write_operator_kubeconfig(None, &path).await?;
-    // Remove the certificate authority of this API server.
+    // Without its authority, the kubeconfig does not trust the certificate of this API server.
     let kubeconfig = fs::read_to_string(&path)?;
     let left: Vec<&str> = kubeconfig.lines().filter(|line| !line.contains("certificate-authority")).collect();
     ensure!(left.len() < kubeconfig.lines().count(), "no authority in {kubeconfig}");
@@ -57,7 +57,7 @@ async fn a_watch_that_falls_silent_stops_decisions_and_readiness_until_it_is_hea
     let is_of_pods = |request: &Request| matches!(request.verb, Verb::List | Verb::Watch) && request.resource == "pods";
     proxy.on(move |request| if is_of_pods(request) { Fault::Drop } else { Fault::Pass });
     proxy.cut_all();
-    // Three times the allowed silence: the watch was restarted meanwhile, without becoming fresh.
+    // This is three times the allowed silence. The watch was restarted meanwhile, but it is still silent.
     let seconds = |said: &str| {
         let (_, silent) = said.split_once("the watch of pods has been silent for ")?;
         silent.split(' ').next()?.parse::<u64>().ok()
@@ -86,7 +86,8 @@ async fn the_events_of_the_last_second_before_sigterm_are_written() -> Result<()
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let operator = world.operator().through(&proxy).start().await?;
-    // The API server throttles each event at its first try. The operator tries again after it was asked to stop.
+    // The API server throttles the first write of each event. The operator writes the event again, even after it was
+    // asked to stop.
     let mut refused = BTreeSet::new();
     proxy.on(move |request| {
         let is_new = request.is("create events") && refused.insert(request.name.clone());
@@ -113,7 +114,7 @@ async fn a_restart_among_three_hundred_ended_executions_writes_nothing() -> Resu
     .buffer_unordered(16)
     .try_collect::<()>()
     .await?;
-    // The first operator completes the records: executions that block say so.
+    // The first operator completes the records, so that executions that block say so.
     let first = world.operator().start().await?;
     let is_blocking = |wfe: &&Value| condition(wfe, "Blocked") == "True PreviousExecutionFailed";
     world

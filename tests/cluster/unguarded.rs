@@ -1,5 +1,5 @@
-//! Directives that are set while their admission policy is missing do not count until it is back. Their record says for
-//! ever that no policy has checked the name in them (section 17, ADR 13).
+//! Directives that are set while their admission policy is missing do not count until the policy is back. Their record
+//! then says permanently that no policy has checked the name in them (section 17, ADR 13).
 
 use anyhow::{Result, ensure};
 use kube::Api;
@@ -19,10 +19,10 @@ const FILES: [&str; 4] = [
     "cancellation_policy.yaml",
     "cancellation_policy_binding.yaml",
 ];
-/// The user in whose name others try to set directives.
+/// The user whose name others try to use in directives.
 const JANE: &str = "jane@example.com";
 
-/// The policies on clearances and cancellations, in a separate cluster.
+/// The policies for clearances and cancellations, in a cluster of their own.
 struct Policies<'w> {
     world: &'w World,
     shipped: Vec<Value>,
@@ -41,7 +41,7 @@ impl<'w> Policies<'w> {
         manifests::apply_all(&self.world.client(), &self.shipped).await
     }
 
-    /// Removes the policies.
+    /// Deletes the policies.
     async fn take_away(&self) -> Result<()> {
         for object in &self.shipped {
             let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
@@ -53,7 +53,7 @@ impl<'w> Policies<'w> {
         Ok(())
     }
 
-    /// Waits until a change with another user's name is made, or, if not `is_allowed`, until it is refused.
+    /// Waits until a change with another user's name is accepted or, without `is_allowed`, refused.
     async fn await_set(&self, name: &str, spec: &Value, is_allowed: bool) -> Result<()> {
         let executions = self.world.api(&wfe::resource(), self.world.namespace());
         let params = PatchParams { dry_run: !is_allowed, ..PatchParams::default() };
@@ -79,7 +79,7 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
     let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let holds = world.push_pipeline("hold", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    // In its own namespace, where the permission to clear is enough.
+    // The targets are in the world's own namespace, where the permission to clear is enough.
     let on = |name: &str| format!("{}/deployment/{name}", world.namespace());
     let operator = world.operator().arg("--policy-check-interval", "1s").start().await?;
     for name in ["cleared", "forged"] {
@@ -91,7 +91,8 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         world.await_phase(name, "Running").await?;
     }
 
-    // While the policies are in force, users with the permission clear and cancel, and no status mentions the policies.
+    // While the policies are in force, users with the permissions can clear and cancel, and no status mentions the
+    // policies.
     policies.await_set("forged", &clearance(), false).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain", "wfe-clear", "wfe-cancel"]).await?;
     let said = jo.says(0, &["clear", &on("cleared"), "--reason", "looked", "--yes"]).await?;
@@ -106,7 +107,7 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         assert_eq!(condition(&wfe, "Unguarded"), "", "{wfe:#}");
     }
 
-    // While they are missing, no directive counts, and the operator reports it everywhere.
+    // While the policies are missing, no directive counts, and the operator reports this in every place.
     policies.take_away().await?;
     let says =
         |line: &Value| line["fields"]["message"].as_str().is_some_and(|said| said.contains("do not count until"));
@@ -132,12 +133,12 @@ async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so
         assert_eq!(found["status"]["phase"], "Running");
     }
     world.await_event("goes-on", "CancellationUnguarded").await?;
-    // An execution that ends meanwhile was not cancelled, and still says so.
+    // An execution that ends meanwhile was not cancelled, and its status says so afterwards.
     world.set_outcome("kubernaut.ai/workflow-execution=outlives", "ok").await?;
     let ended = world.await_phase("outlives", "Completed").await?;
     assert_eq!(condition(&ended, "Unguarded"), "True CancellationUnguarded", "{ended:#}");
 
-    // The directives count as soon as the policies are back. Their authors are unknown, and the records say so.
+    // As soon as the policies are back, the directives count. The records say that no policy has checked their authors.
     policies.apply().await?;
     let cleared = world.await_wfe("forged", "is cleared", |wfe| wfe["status"]["clearance"].is_object()).await?;
     assert_eq!(condition(&cleared, "Unguarded"), "False ClearanceCounts", "{cleared:#}");

@@ -1,5 +1,5 @@
 //! An upgrade from the operator, CRD and roles of an earlier commit (`tests/upgrade/build`) to the current ones, and
-//! back, with executions in every phase. Nothing runs twice, and blocks still block. Only with `WFE_TEST_ALL=1`.
+//! back, with executions in every phase. Nothing runs twice, and blocks stay in force. Only with `WFE_TEST_ALL=1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -46,7 +46,7 @@ async fn an_upgrade_and_the_way_back_leave_every_execution_where_it_is() -> Resu
     stage.what_stood_in_the_way_still_does("now", 3).await?;
     stage.nothing_that_had_ended_has_changed(&ended).await?;
 
-    // The downgrade, as in a rolling update: both run for a while. The CRD and the roles stay.
+    // During the downgrade both operators run for a while, as in a rolling update. The CRD and the roles stay.
     stage.run("held-2", "node/back", &stage.held).await?;
     stage.await_running("held-2").await?;
     let operator_of_then = stage.operator_of(&previous).await?;
@@ -61,7 +61,8 @@ async fn an_upgrade_and_the_way_back_leave_every_execution_where_it_is() -> Resu
     stage.completes("cleared", "node/broken").await?;
     drop(operator_of_then);
     let (_, report) = wfe_tests::audit(&stage.world, recording).await?;
-    // The earlier operator gives a time to a failure that exhausts its target, although no time lifts that.
+    // The earlier operator gives `nextAllowedExecution` to a failure that exhausts its target, although no time ends
+    // that block.
     let of_then: Vec<_> = report.violations.iter().map(|it| (it.rule, it.objects[0].name.as_ref())).collect();
     assert_eq!(of_then, [("next-allowed", "exhausted-5"), ("next-allowed", "charged-5")], "{:#?}", report.violations);
     assert!(report.gaps.is_empty(), "{:#?}", report.gaps);
@@ -74,20 +75,20 @@ async fn held(world: &World) -> Result<String> {
 
 struct Stage {
     world: World,
-    /// A bundle that succeeds after a moment.
+    /// A bundle whose workflow succeeds after a moment.
     works: String,
-    /// A bundle that ends when the test ends it.
+    /// A bundle whose workflow ends when the test ends it.
     held: String,
 }
 
 impl Stage {
-    /// Starts the earlier operator, which does not know leader election.
+    /// Starts the earlier operator, which has no leader election.
     async fn operator_of(&self, previous: &Path) -> Result<Operator> {
         let operator = self.world.operator().program(&previous.join("wfe-operator"));
         operator.without("--namespace").without("--leader-elect").start().await
     }
 
-    /// Each execution has a workflow with its own name, so cooldowns apply only where a test wants them.
+    /// Creates an execution with a workflow of the same name, so that cooldowns apply only if a test wants them.
     async fn run(&self, name: &str, target: &str, bundle: &str) -> Result<()> {
         self.world.wfe(name).target(target).workflow(name).image(bundle).create().await?;
         Ok(())
@@ -99,7 +100,7 @@ impl Stage {
         await_free(&self.world, name).await
     }
 
-    /// Checks that an execution fails before anything runs, as the n-th in a row.
+    /// Checks that an execution fails before anything ran, as the n-th in a row.
     async fn is_charged(&self, name: &str, target: &str, nth: u32) -> Result<()> {
         unusable(self.world.wfe(name).target(target)).create().await?;
         let failed = self.world.await_phase(name, "Failed").await?;
@@ -119,7 +120,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The chart's admission policies are in force: a clearance must have the user's own name.
+    /// Clears an execution in the administrator's own name, which the chart's admission policies require.
     async fn clear(&self, name: &str) -> Result<()> {
         let clearance = json!({"spec": {"clearance": {"reason": "looked at", "clearedBy": "admin"}}});
         let api = self.world.api(&wfe::resource(), self.world.namespace());
@@ -127,7 +128,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Writes failures some minutes apart: if two end in the same second, their order is unknown.
+    /// Creates failures that ended some minutes apart, because the order of two failures in the same second is unknown.
     async fn some_have_failed_before(&self) -> Result<()> {
         for (name, times) in [("exhausted", 4), ("charged", 2)] {
             for nth in 1..=times {
@@ -140,7 +141,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns the ended executions.
+    /// Brings executions into every phase, and returns those that have ended.
     async fn executions_reach_every_phase(&self) -> Result<Objects> {
         let world = &self.world;
         self.completes("completed", "node/done").await?;
@@ -202,7 +203,7 @@ impl Stage {
         Ok(())
     }
 
-    /// `charged` is the number of failures in a row on the target `node/charged`.
+    /// Checks that blocks are still in force. `charged` is the number of failures in a row on `node/charged`.
     async fn what_stood_in_the_way_still_does(&self, when: &str, charged: u32) -> Result<()> {
         let last = format!("charged-{charged}");
         for (target, reason, on) in [

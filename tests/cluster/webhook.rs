@@ -1,4 +1,4 @@
-//! With Tekton's webhook enabled: it must change nothing in our requests, and the operator must understand its
+//! Tekton's webhook is enabled. It must not change the operator's requests, and the operator must understand its
 //! refusals.
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! The attempts of an execution only move forward, and no attempt has two runs.
+//! The attempts of an execution only progress, and no attempt has two runs.
 
 use anyhow::{Context as _, Result};
 use kube::api::PostParams;
@@ -20,7 +20,7 @@ fn running(number: u32) -> Value {
     attempt
 }
 
-/// An attempt that failed.
+/// An attempt that has failed.
 fn ended(number: u32) -> Value {
     over(running(number))
 }
@@ -34,7 +34,7 @@ fn waiting(number: u32) -> Value {
     json!({"attempt": number, "delay": "1s", "notBefore": FIRST})
 }
 
-/// Returns the object with these fields added or replaced; null removes a field.
+/// Returns the object with these fields added or replaced. Null removes a field.
 fn and(mut object: Value, more: Value) -> Value {
     if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
         object.extend(more);
@@ -47,7 +47,7 @@ fn attempts(list: &[Value]) -> Value {
     json!({"attempts": list})
 }
 
-/// The last status of a legal sequence, from which a test starts.
+/// The last status of a legal sequence, at which a test starts.
 #[derive(Clone, Copy, Debug)]
 enum At {
     /// Attempt 1 runs.
@@ -56,11 +56,11 @@ enum At {
     Wait,
     /// Attempt 2 runs.
     Two,
-    /// The execution failed with attempt 2.
+    /// The execution has failed with attempt 2.
     End,
 }
 
-/// The legal sequence of statuses of an execution with two attempts.
+/// The legal sequence of statuses for an execution with two attempts.
 fn sequence() -> [Value; 4] {
     let first = and(entering("Running"), attempts(&[running(1)]));
     let second = and(attempts(&[ended(1), running(2)]), json!({"pipelineRunRef": run_ref(2)}));
@@ -81,7 +81,7 @@ async fn attempts_that_follow_each_other_are_accepted() -> Result<()> {
     let namespaced = Namespaced::new().await?;
     create_at(&namespaced, At::End).await?;
 
-    // The run of the third attempt is refused, and the fourth attempt succeeds.
+    // The run of the third attempt is refused, but the fourth attempt succeeds.
     let name = create_at(&namespaced, At::Two).await?;
     let refused = over(waiting(3));
     let list = [ended(1), ended(2), refused.clone(), running(4)];
@@ -90,22 +90,22 @@ async fn attempts_that_follow_each_other_are_accepted() -> Result<()> {
     namespaced
         .must(&name, and(attempts(&list), json!({"pipelineRunRef": run_ref(4), "pipelineRunStatus": null})))
         .await?;
-    // Changes that do not concern the attempts.
+    // Changes that do not affect the attempts.
     namespaced.must(&name, json!({"pipelineRunStatus": {"status": "Unknown"}})).await?;
     namespaced.must(&name, attempts(&list)).await?;
     let succeeded = and(running(4), json!({"completionTime": LATER, "started": "True"}));
     let list = [ended(1), ended(2), refused, succeeded];
     namespaced.must(&name, and(entering("Completed"), attempts(&list))).await?;
 
-    // An execution that ends while it waits.
+    // An execution that ends while it waits for an attempt.
     let name = create_at(&namespaced, At::Wait).await?;
     namespaced.must(&name, entering("Failed")).await?;
-    // Executions that never begin or are skipped have no attempts.
+    // Executions that never start or are skipped have no attempts.
     for phase in ["Failed", "Skipped"] {
         let name = namespaced.create_in("").await?;
         namespaced.must(&name, entering(phase)).await?;
     }
-    // An object of an earlier version: its first attempt is recorded when that attempt has ended.
+    // An execution that an earlier version has started. Its first attempt is recorded when the attempt has ended.
     let name = namespaced.create_in("Running").await?;
     namespaced.must(&name, attempts(&[ended(1), waiting(2)])).await?;
     Ok(())
@@ -133,10 +133,10 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     let mut row = |at: At, status: Value, words: &[&str]| {
         rows.push((at, status, words.iter().map(|&word| word.to_owned()).collect()));
     };
-    // The numbers.
+    // The numbers of the attempts.
     row(At::One, attempts(&[ended(1), waiting(3)]), order);
     row(At::One, attempts(&[running(2)]), order);
-    // The new order alone would be no change for the API server: it compares lists with keys by key.
+    // The new order alone would not be a change for the API server, because it compares lists with keys by their keys.
     row(At::One, attempts(&[waiting(2), ended(1)]), order);
     row(At::One, attempts(&[ended(1), ended(1)]), &["status.attempts[1]: Duplicate value"]);
     row(
@@ -146,14 +146,14 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     );
     row(At::One, attempts(&[json!({"startTime": FIRST})]), &["status.attempts[0].attempt: Required value"]);
     row(At::One, attempts(&many(21)), &["status.attempts: Too many: 21: must have at most 20 items"]);
-    // Nothing is removed.
+    // Attempts that are removed.
     row(At::Wait, attempts(&[ended(1)]), removed);
     row(At::Wait, attempts(&[]), removed);
     row(At::Wait, json!({"attempts": null}), &["status.attempts: may not be removed once written"]);
     let mut forgotten = entering("Failed");
     forgotten["attempts"] = Value::Null;
     row(At::Two, forgotten, &["status.attempts: may not be removed once written"]);
-    // Only the last attempt is open, and an attempt that has ended stays as it is.
+    // Only the last attempt may be open, and an attempt that has ended must not change.
     row(At::One, attempts(&[running(1), waiting(2)]), open);
     row(At::One, attempts(&[ended(1), waiting(2), waiting(3)]), open);
     for change in [
@@ -166,12 +166,12 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     ] {
         row(At::Wait, attempts(&[and(ended(1), change), waiting(2)]), over);
     }
-    // Fields that belong together.
+    // Fields that must exist together.
     row(At::Wait, attempts(&[ended(1), and(waiting(2), json!({"startTime": FIRST}))]), pair);
     row(At::Wait, attempts(&[ended(1), and(waiting(2), json!({"pipelineRun": "wfe-2"}))]), pair);
     row(At::One, one(json!({"started": "False"})), verdict);
     row(At::One, one(json!({"completionTime": LATER})), verdict);
-    // A different run.
+    // A run that does not belong to the last attempt.
     row(At::One, run(2), another);
     row(At::One, json!({"pipelineRunRef": unknown}), another);
     row(At::One, both(2, &[ended(1), running(2)]), another);
@@ -187,7 +187,7 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
         json!({"pipelineRunRef": null}),
         &["status.pipelineRunRef: may not be removed while phase is Running"],
     );
-    // The end.
+    // Changes after the end.
     row(At::End, attempts(&[ended(1), ended(2), waiting(3)]), fixed);
     row(At::End, run(3), fixed);
     // Formats and sizes.
@@ -197,7 +197,7 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     row(At::One, one(json!({"reason": "Error"})), &["status.attempts[0].reason: Unsupported value"]);
     row(At::One, one(json!({"message": "x".repeat(1025)})), &["status.attempts[0].message: Too long"]);
     row(At::One, one(json!({"pipelineRun": ""})), &["status.attempts[0].pipelineRun", "at least 1"]);
-    // A value that is set stays.
+    // A value that is set must not change.
     for (field, value) in [
         ("delay", json!("2s")),
         ("delay", json!(null)),
@@ -234,7 +234,7 @@ async fn without_a_policy_there_is_one_run() -> Result<()> {
     report(&failures)
 }
 
-/// The API server stops a rule that takes too long. No legal status may be that long.
+/// The API server stops a rule that takes too long. Even the largest legal status must not take that long.
 #[tokio::test]
 async fn the_largest_status_can_be_written_and_changed() -> Result<()> {
     let namespaced = Namespaced::new().await?;

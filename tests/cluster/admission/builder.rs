@@ -1,4 +1,4 @@
-//! The builder of `wfe-api` and the API server give the same verdict on every text in every field.
+//! The builder of `wfe-api` and the API server accept and refuse the same texts in every field.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wfe_core::target::{Scope, kind_spellings};
 
 use super::objects::{Namespaced, Refusal, report};
 
-/// A field: its path, its length limit, and the builder's setter.
+/// A field: its path, its maximum length, and the builder's setter.
 type Field = (&'static str, u32, fn(WorkflowExecutionBuilder, &str) -> WorkflowExecutionBuilder);
 
 const FIELDS: [Field; 14] = [
@@ -47,7 +47,7 @@ fn request(change: impl FnOnce(&mut RemediationRequestRef)) -> RemediationReques
     reference
 }
 
-/// Texts that are valid in some fields and invalid in others.
+/// Texts that are valid in some fields but not in others.
 fn texts() -> Vec<String> {
     let digest = format!("sha256:{}", "0f".repeat(32));
     let mut texts: Vec<String> = [
@@ -84,7 +84,7 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// Valid targets and near misses.
+/// Valid targets, and targets that are almost valid.
 fn targets() -> Vec<String> {
     let mut texts: Vec<String> = [
         "/",
@@ -128,8 +128,8 @@ fn targets() -> Vec<String> {
     texts
 }
 
-/// Spellings of targets and near misses, generated from a seed: kinds of both scopes in every form, with and without a
-/// namespace. The builder accepts exactly the spellings that the API server accepts.
+/// Spellings of targets, valid or almost valid, generated from a seed: kinds of both scopes in every form, with and
+/// without a namespace. The builder must accept exactly those that the API server accepts.
 fn generated(namespaces: &[&str], seed: u64, count: usize) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let kinds: Vec<&str> = [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings).collect();
@@ -139,7 +139,7 @@ fn generated(namespaces: &[&str], seed: u64, count: usize) -> Vec<String> {
         let kind = if random.u8(..5) == 0 { "certificate" } else { kinds[random.usize(..kinds.len())] };
         let kind = match random.u8(..4) {
             0 => kind.to_uppercase(),
-            1 => kind.replacen('k', "\u{212a}", 1), // which a pattern that ignores case takes for a k
+            1 => kind.replacen('k', "\u{212a}", 1), // a pattern that ignores case takes this for a k
             _ => kind.to_owned(),
         };
         let group = groups[random.usize(..groups.len())];
@@ -154,7 +154,7 @@ fn generated(namespaces: &[&str], seed: u64, count: usize) -> Vec<String> {
     targets.take(count).collect()
 }
 
-/// Valid image references and near misses.
+/// Valid image references, and references that are almost valid.
 fn images() -> Vec<String> {
     let near = [
         "UPPER/x",
@@ -183,7 +183,7 @@ fn builder(name: &str) -> WorkflowExecutionBuilder {
     WorkflowExecution::builder(name).target("node/worker-1").workflow("w", "1.0", "i")
 }
 
-/// Returns the object that the builder starts from, as JSON, with `value` at the pointer.
+/// Returns the builder's initial object as JSON, with `value` at the pointer.
 fn sent(name: &str, pointer: &str, value: Value) -> Value {
     let mut object = json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -205,7 +205,7 @@ fn sent(name: &str, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// One input in the forms that the builder and the API server get.
+/// One input, in the form for the builder and in the form for the API server.
 struct Case {
     row: String,
     built: Result<WorkflowExecution, BuildError>,
@@ -264,7 +264,7 @@ async fn the_builder_refuses_what_the_api_server_refuses() -> Result<()> {
     let cases = cases();
     let judge = async |case: Case| -> Result<Option<String>> {
         let failure = disagreement(&case, &namespaced.try_create(case.sent.clone()).await?);
-        // The builder writes a time-out in another form than the test did.
+        // The builder formats a time-out differently from the test.
         let built = case.built.ok().map(serde_json::to_value).transpose()?.filter(|built| *built != case.sent);
         let Some(built) = built.filter(|_| failure.is_none()) else { return Ok(failure) };
         Ok(namespaced.try_create(built).await?.map(|refusal| format!("{}: built, but {refusal}", case.row)))

@@ -1,4 +1,4 @@
-//! Which users may cancel, when, and how often.
+//! Which users may cancel, at which time, and how many times.
 
 use anyhow::{Context as _, Result};
 use kube::api::{Patch, PatchParams, PostParams, ValidationDirective};
@@ -13,7 +13,7 @@ fn cancelled(requested_by: &str) -> Value {
     json!({"spec": {"cancellation": {"reason": "wrong cluster", "requestedBy": requested_by}}})
 }
 
-/// Tries to cancel as this user.
+/// Tries to cancel an execution as this user.
 async fn cancel_as(stage: &Stage, user: &str, name: &str, requested_by: &str) -> Result<Refusal> {
     stage.patch_as(user, name, cancelled(requested_by)).await
 }
@@ -108,7 +108,7 @@ async fn a_cancellation_stays_as_it_is() -> Result<()> {
         let name = stage.namespaced.create_in(if phase == "Failed" { "Running" } else { phase }).await?;
         expect(&mut failures, "cancelled", &[], cancel_as(&stage, JANE, &name, JANE).await?);
         if phase == "Failed" {
-            // The operator writes this. It may change every status, and may cancel nothing.
+            // The operator writes this status. It may change every status, but must not cancel.
             stage.namespaced.must(&name, entering(phase)).await?;
         }
         for (user, change, words) in [
@@ -125,12 +125,12 @@ async fn a_cancellation_stays_as_it_is() -> Result<()> {
             let answer = stage.patch_as(user, &name, json!({"spec": {"cancellation": change}})).await?;
             expect(&mut failures, &row, words, answer);
         }
-        // The administrator may do everything else. This uses another verb.
+        // The administrator may do everything else. A PUT instead of a PATCH is refused too.
         let mut object = stage.namespaced.api.get(&name).await?;
         object.data["spec"].as_object_mut().context("no spec")?.remove("cancellation");
         let answer = stage.namespaced.api.replace(&name, &PostParams::default(), &object).await;
         expect(&mut failures, &format!("{phase:?}, replaced"), stays, refusal(answer)?);
-        // The rest of the object can be changed, or not, as before.
+        // For the rest of the object, the same changes as before are allowed.
         let label = json!({"metadata": {"labels": {"team": "payment"}}});
         expect(&mut failures, "a label", &[], stage.patch_as(BOB, &name, label).await?);
         let answer = stage.patch_as(BOB, &name, json!({"spec": {"confidence": 0.6}})).await?;
@@ -144,7 +144,7 @@ async fn a_malformed_cancellation_is_refused_by_name() -> Result<()> {
     let stage = Stage::new("cancellation").await?;
     let api = &stage.namespaced.api;
     let name = stage.namespaced.create_in("").await?;
-    // The policy requires the administrator's own name.
+    // The policy requires the name of the user, who is the administrator here.
     let good = json!({"reason": "wrong cluster", "requestedBy": "admin"});
     let with = |field: &str, value: Value| {
         let mut cancellation = good.clone();

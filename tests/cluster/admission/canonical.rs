@@ -1,5 +1,5 @@
-//! The shipped manifests have every default that the API server would add. A tool that compares what was applied with
-//! what exists finds no difference: Argo CD, for example, or a second manager of a server-side apply.
+//! The shipped manifests contain every default that the API server would add. A tool that compares manifests with the
+//! cluster, such as Argo CD or a second manager of a server-side apply, therefore finds no difference.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Api;
@@ -22,7 +22,7 @@ async fn kinds_and_policies_are_written_as_the_api_server_returns_them() -> Resu
             let found = if kind == "CustomResourceDefinition" {
                 api.get(name).await?
             } else {
-                // A dry run under another name: other tests change the installed object.
+                // The dry run has another name, because other tests change the installed object.
                 let mut copy: DynamicObject = serde_json::from_value(object.clone())?;
                 copy.metadata.name = Some(format!("canonical-{name}"));
                 api.create(&PostParams { dry_run: true, ..PostParams::default() }, &copy).await?
@@ -36,7 +36,7 @@ async fn kinds_and_policies_are_written_as_the_api_server_returns_them() -> Resu
     report(&differences)
 }
 
-/// Collects the paths of all values that differ.
+/// Collects the paths of all values that are different.
 fn compare(path: &str, shipped: &Value, found: &Value, differences: &mut Vec<String>) {
     match (shipped, found) {
         (Value::Object(one), Value::Object(other)) => {
@@ -50,7 +50,7 @@ fn compare(path: &str, shipped: &Value, found: &Value, differences: &mut Vec<Str
                 compare(&format!("{path}[{place}]"), one, other, differences);
             }
         }
-        // In JSON, 1.0 and 1 are equal.
+        // In JSON, 1.0 and 1 are the same number.
         (Value::Number(one), Value::Number(other)) if one.as_f64() == other.as_f64() => {}
         _ if shipped == found => {}
         _ => differences.push(format!("{path}: {shipped} is written, and {found} is there")),

@@ -1,4 +1,4 @@
-//! Which users may clear a target, when, and how often.
+//! Which users may clear a target, at which time, and how many times.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt as _;
@@ -14,7 +14,7 @@ fn cleared(cleared_by: &str) -> Value {
     json!({"spec": {"clearance": {"reason": "disk replaced", "clearedBy": cleared_by}}})
 }
 
-/// Tries to clear as this user.
+/// Tries to clear an execution as this user.
 async fn clear_as(stage: &Stage, user: &str, name: &str, cleared_by: &str) -> Result<Refusal> {
     stage.patch_as(user, name, cleared(cleared_by)).await
 }
@@ -131,12 +131,12 @@ async fn a_clearance_stays_as_it_is() -> Result<()> {
         let answer = stage.patch_as(user, &name, json!({"spec": {"clearance": change}})).await?;
         expect(&mut failures, &row, words, answer);
     }
-    // The administrator may do everything else. This uses another verb.
+    // The administrator may do everything else. A PUT instead of a PATCH is refused too.
     let mut object = stage.namespaced.api.get(&name).await?;
     object.data["spec"].as_object_mut().context("no spec")?.remove("clearance");
     let answer = stage.namespaced.api.replace(&name, &PostParams::default(), &object).await;
     expect(&mut failures, "replaced", stays, refusal(answer)?);
-    // The operator records this. It may change every status, and may clear nothing.
+    // The operator writes this record. It may change every status, but must not clear.
     let recorded =
         json!({"clearance": {"reason": "disk replaced", "clearedBy": JANE, "clearedAt": "2026-01-02T03:04:05Z"}});
     expect(&mut failures, "recorded", &[], stage.namespaced.try_status(&name, recorded).await?);
@@ -194,7 +194,7 @@ async fn a_malformed_clearance_is_refused_by_name() -> Result<()> {
     let stage = Stage::new("clearance").await?;
     let api = &stage.namespaced.api;
     let name = stage.namespaced.create_in("Failed").await?;
-    // The policy requires the administrator's own name.
+    // The policy requires the name of the user, who is the administrator here.
     let good = json!({"reason": "disk replaced", "clearedBy": "admin"});
     let with = |field: &str, value: Value| {
         let mut clearance = good.clone();

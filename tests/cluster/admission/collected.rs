@@ -1,5 +1,5 @@
-//! What the garbage collector may delete, and which users may remove the last finalizer of an execution that blocks its
-//! target.
+//! Which executions the garbage collector may delete, and which users may remove the last finalizer of an execution
+//! that blocks its target.
 
 use std::time::{Duration, Instant};
 
@@ -17,17 +17,17 @@ use super::objects::{entering, expect, good_but, report, says};
 use super::people::Stage;
 
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
-/// The collector's user if the controller manager has no separate credentials for each controller.
+/// The collector's user in a cluster whose controllers have no separate credentials.
 const MANAGER: &str = "system:kube-controller-manager";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
-/// A time after everything that happens in a test.
+/// A time after the end of the test.
 const AFTER: &str = "2099-01-01T00:00:00Z";
 const HELD: &str = "test.kubernaut.ai/held";
-/// The collector discovers new kinds twice a minute.
+/// How long the collector may take. It discovers new kinds twice a minute.
 const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Creates an execution with finalizers that is deleted while it runs and then fails with these conditions.
+/// Creates an execution with finalizers. The execution is deleted while it runs, and then fails with these conditions.
 async fn held(stage: &Stage, name: &str, finalizers: &[&str], conditions: Value) -> Result<()> {
     let mut object = good_but("/metadata/name", json!(name))?;
     object["metadata"]["finalizers"] = json!(finalizers);
@@ -41,17 +41,17 @@ async fn held(stage: &Stage, name: &str, finalizers: &[&str], conditions: Value)
     stage.namespaced.must(name, status).await
 }
 
-/// Sets the stage with a user who may write and delete executions, and waits until the policy and the roles are in
-/// force. The execution `own` blocks its target.
+/// Creates a stage and a user who may write and delete executions. Waits until the policy and the roles are in force.
+/// The execution `own` blocks its target.
 async fn set() -> Result<(Stage, String)> {
     let stage = Stage::new("clearance").await?;
     let own = stage.namespaced.namespace.clone();
     let writer = format!("writer-{own}");
     bind(&stage, &writer, "wfe-edit", &own).await?;
-    // In a cluster without separate credentials for each controller, this user has such permissions.
+    // In a cluster without separate credentials for its controllers, this user has similar permissions.
     bind(&stage, MANAGER, "wfe-edit", &own).await?;
     failed(&stage, "own", &format!("{own}/deployment/api"), true).await?;
-    // RBAC lets the collector do everything, which is why the policy refuses it by name.
+    // RBAC allows the collector everything. The policy therefore refuses the collector by its name.
     stage.await_right(COLLECTOR, "update", "clearance", "own").await?;
     let begun = Instant::now();
     for user in [&writer, COLLECTOR, MANAGER] {
@@ -85,7 +85,7 @@ async fn the_garbage_collector_ends_no_block_while_the_namespace_stays() -> Resu
     let namespaces: Api<Namespace> = Api::all(stage.client().clone());
     namespaces.delete(&own, &DeleteParams::default()).await?;
     let begun = Instant::now();
-    // The API server may see the old state of the namespace for a moment.
+    // For a moment, the API server may still see the old state of the namespace.
     let ask = async || stage.delete_dry_as(COLLECTOR, "held").await;
     ask_until(GONE_WITHIN, "the collector may delete while the namespace goes", ask, Option::is_none).await?;
     expect(&mut failures, "the namespace goes", &[], stage.dry_patch_as(COLLECTOR, "held", removed.clone()).await?);
@@ -97,7 +97,7 @@ async fn the_garbage_collector_ends_no_block_while_the_namespace_stays() -> Resu
     ask_until(left, "the namespace is gone", ask, Option::is_none).await.map(drop)
 }
 
-/// Not a dry run: the collector of this control plane really deletes.
+/// This is not a dry run: the collector of this control plane really deletes.
 #[tokio::test]
 async fn an_execution_that_blocks_outlives_an_owner_that_is_not_there_until_it_is_cleared() -> Result<()> {
     let (stage, _) = set().await?;
@@ -141,7 +141,7 @@ async fn the_last_finalizer_of_what_blocks_is_removed_by_who_may_clear() -> Resu
     held(&stage, "held", &[HELD], blocked(true, AFTER)).await?;
     held(&stage, "twice", &[HELD, "test.kubernaut.ai/too"], blocked(true, AFTER)).await?;
     held(&stage, "harmless", &[HELD], blocked(false, AFTER)).await?;
-    // Deleted while it still ran, or when it already blocked.
+    // The first was deleted before it blocked its target, the second one after that.
     held(&stage, "before", &["foregroundDeletion"], blocked(true, AFTER)).await?;
     held(&stage, "since", &["foregroundDeletion"], blocked(true, BEFORE)).await?;
     let none = json!({"metadata": {"finalizers": null}});
@@ -174,7 +174,8 @@ async fn the_last_finalizer_of_what_blocks_is_removed_by_who_may_clear() -> Resu
     }
     report(&failures)?;
 
-    // The operator still writes the status. Such a write removes no finalizer, whatever it sends.
+    // The operator can still write the status. Such a write does not remove a finalizer, even if it contains that
+    // change.
     let url = DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&own));
     let patch =
         Patch::Merge(json!({"metadata": {"finalizers": null}, "status": {"conditions": blocked(true, BEFORE)}}));

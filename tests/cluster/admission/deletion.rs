@@ -1,4 +1,4 @@
-//! Which users may delete an execution that blocks a target, and which may clear it there.
+//! Which users may delete an execution that blocks a target. They need the permission to clear the target.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ pub(super) const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
 const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
 pub(super) const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 pub(super) const GONE_WITHIN: Duration = Duration::from_mins(1);
-/// A time before everything that happens in a test.
+/// A time before the beginning of the test.
 pub(super) const BEFORE: &str = "2020-01-02T03:04:05Z";
 
-/// Creates a failed execution that does or does not block its target.
+/// Creates a failed execution, which blocks its target or not.
 pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
     let mut object = good_but("/metadata/name", json!(name))?;
     object["spec"]["targetResource"] = json!(target);
@@ -31,7 +31,7 @@ pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool
     stage.namespaced.must(name, status).await
 }
 
-/// The conditions of an execution that began or ceased to block its target at that time.
+/// Returns the condition of an execution that began or stopped to block its target at a time.
 pub(super) fn blocked(blocks: bool, since: &str) -> Value {
     let status = if blocks { "True" } else { "False" };
     json!([{
@@ -40,7 +40,7 @@ pub(super) fn blocked(blocks: bool, since: &str) -> Value {
     }])
 }
 
-/// Binds a shipped role to a user in a namespace.
+/// Binds a shipped role to a user in one namespace.
 pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: &str) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
@@ -71,7 +71,7 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     }
     failed(&stage, "node", "node/worker-1", true).await?;
     failed(&stage, "harmless", "node/worker-1", false).await?;
-    // Once this binding and this policy are in force, all others are.
+    // When this binding and this policy are in force, all others are too.
     let ask = async || {
         let denied = stage.delete_dry_as(&writer, "own").await?;
         anyhow::Ok((denied, stage.delete_dry_as(&both, "theirs").await?))
@@ -102,7 +102,7 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     report(&failures)
 }
 
-/// The API server checks each object of a collection. The request has no name.
+/// The API server checks each object of a collection, although the request names no object.
 #[tokio::test]
 async fn a_collection_with_what_blocks_is_deleted_by_who_may_clear() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -130,7 +130,7 @@ async fn a_collection_with_what_blocks_is_deleted_by_who_may_clear() -> Result<(
     report(&failures)
 }
 
-/// The namespace controller deletes everything in a namespace, and has no permission to clear.
+/// The namespace controller deletes everything in a namespace, although it has no permission to clear.
 #[tokio::test]
 async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
     let stage = Stage::new("clearance").await?;

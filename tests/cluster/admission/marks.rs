@@ -1,5 +1,5 @@
-//! Which users may write our labels and annotations on objects in the execution namespace. The policy knows Tekton and
-//! the operator by their permissions, whatever their names.
+//! Which users may write our labels and annotations on objects in the execution namespace. The policy recognizes Tekton
+//! and the operator by their permissions, not by their names.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::history::short;
 const POLICY: &str = "marks.pipelineruns.kubernaut.ai";
 const RUNS: &str = "kubernaut-workflows";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
-/// Tekton's controller under the account of its own release, and under that of `OpenShift` Pipelines.
+/// Tekton's controller under the account of its own release, and under the account in `OpenShift` Pipelines.
 const TEKTON: &str = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller";
 const OPENSHIFT: &str = "system:serviceaccount:openshift-pipelines:tekton-pipelines-controller";
-/// An administrator of the whole cluster, and one of only the execution namespace.
+/// An administrator of the whole cluster, and an administrator of the execution namespace only.
 const CLUSTER_ADMIN: &str = "runs-cluster-admin";
 const PERSON: &str = "runs-person";
 const KUBELET: &str = "runs-kubelet";
-/// All users who may write marks.
+/// All users who may write our labels and annotations.
 const MARKERS: [&str; 4] = [TEKTON, OPENSHIFT, OPERATOR, CLUSTER_ADMIN];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A user's view of a namespace.
+/// Requests in a namespace that impersonate a user.
 pub(crate) struct As<'a> {
     pub(crate) client: &'a Client,
     pub(crate) user: &'a str,
@@ -44,7 +44,7 @@ impl As<'_> {
         self.send(Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?).await
     }
 
-    /// Tries a patch of an object, or of its status, as a dry run.
+    /// Tries to patch an object, or its status, as a dry run.
     pub(crate) async fn patch(
         &self,
         resource: &ApiResource,
@@ -92,8 +92,8 @@ pub(crate) async fn give(client: &Client, namespace: &str, role: &str, users: &[
     manifests::apply(client, &binding).await.map(drop)
 }
 
-/// Installs Tekton's kinds and the cluster roles of its release: those of its controller, and what they add to the
-/// cluster's own `edit` and `admin`. No webhook converts the kinds here.
+/// Installs Tekton's kinds and the cluster roles of its release: the controller's own roles, and those that extend the
+/// cluster's `edit` and `admin`. No webhook converts the kinds here.
 async fn install_kinds(client: &Client) -> Result<()> {
     let assets = Assets::find(Tekton::Current)?;
     let mut objects = manifests::read(&assets.manifest("tekton/300-crds"))?;
@@ -133,7 +133,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     manifests::apply(&client, &kubelet).await?;
     give(&client, RUNS, "marks-kubelet", &[KUBELET]).await?;
     give(&client, RUNS, "cluster-admin", &[CLUSTER_ADMIN]).await?;
-    // The operator's own Role does not let it create pods. Here it has to try.
+    // The operator's own Role does not allow it to create pods. Here the policy must be what refuses that.
     give(&client, RUNS, "admin", &[PERSON, OPERATOR]).await?;
     give(&client, "marks-elsewhere", "admin", &[PERSON]).await?;
     for role in ["tekton-pipelines-controller-cluster-access", "tekton-pipelines-controller-tenant-access"] {
@@ -144,7 +144,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     let person = as_user(PERSON);
     let ask = async || {
         let denied = person.create(&look::pods(), &pod("p", &marks)).await?;
-        // The cluster's `admin` role includes what Tekton's release adds to it.
+        // The cluster's `admin` role includes the rules that Tekton's release adds to it.
         let run = person.create(&look::pipeline_runs(), &run("r", &json!({}))).await?;
         let marked = as_user(OPENSHIFT).create(&look::pods(), &pod("p", &marks)).await?;
         anyhow::Ok((denied, run.or(marked).or(person.create(&look::pods(), &pod("p", &json!({}))).await?)))
@@ -152,7 +152,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
     ask_until(IN_FORCE_WITHIN, "policy and roles are in force", ask, is).await?;
 
-    // The objects as Tekton creates them.
+    // Objects as Tekton creates them.
     let tekton = As { client: &client, user: TEKTON, namespace: RUNS };
     for (resource, object) in [(look::pods(), pod("theirs", &marks)), (look::pipeline_runs(), run("theirs", &marks))] {
         let url = DynamicObject::url_path(&resource, Some(RUNS));
@@ -199,7 +199,7 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
             }
         }
     }
-    // Other ways to change a pod's metadata.
+    // Other ways to change the metadata of a pod.
     let kubelet = As { client: &client, user: KUBELET, namespace: RUNS };
     let status = json!({"status": {"message": "runs"}});
     expect(&mut failures, "a status", &[], kubelet.patch(&look::pods(), "theirs", true, status).await?);
@@ -229,7 +229,7 @@ async fn the_policy_on_marks_fits_the_kinds() -> Result<()> {
     expect_no_warnings("marks").await
 }
 
-/// As in `OpenShift` Pipelines: Tekton's controller has the roles of its release, under another account.
+/// In `OpenShift` Pipelines, Tekton's controller has the roles of Tekton's release, but another account.
 #[tokio::test]
 async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
@@ -247,8 +247,8 @@ async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
     world.close().await
 }
 
-/// Moves Tekton's controller to a service account of another namespace, which gets every binding of its own one, and
-/// restarts it.
+/// Restarts Tekton's controller with a service account in another namespace. This account gets every role binding of
+/// the original account.
 async fn move_tekton(world: &World, namespace: &str) -> Result<()> {
     const ACCOUNT: &str = "tekton-pipelines-controller";
     let client = world.client();
@@ -275,7 +275,7 @@ async fn move_tekton(world: &World, namespace: &str) -> Result<()> {
     world.control_plane().component(component).restart().await
 }
 
-/// What happens in a world whose operator lacks the permission by which the policy recognizes it (see `rights`).
+/// Shows that the operator waits if it lacks the permission by which the policy recognizes it. The test is in `rights`.
 pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, right: Right) -> Result<()> {
     let bundle = short(&world).await?;
     world.take_away(&right).await?;
@@ -290,7 +290,7 @@ pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, righ
     world.close().await
 }
 
-/// Puts the shipped policy into force in the execution namespace of a world, and waits for it.
+/// Binds the shipped policy to the execution namespace of a world, and waits until it is in force.
 async fn bind(world: &World) -> Result<()> {
     let execution = world.execution_namespace();
     world.apply(&manifests::read(&repository().join("config/admission/marks_policy.yaml"))?.remove(0)).await?;

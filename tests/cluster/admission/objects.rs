@@ -1,4 +1,4 @@
-//! A valid object with every field that may be set at creation, the statuses of every phase, and helpers to try
+//! A valid object with every field that may be set at creation, the statuses of every phase, and helpers that try
 //! changes.
 
 use anyhow::{Context as _, Result, bail};
@@ -12,14 +12,15 @@ use wfe_testkit::ControlPlane;
 
 const TIME: &str = "2026-01-02T03:04:05Z";
 
-/// A separate namespace and untyped objects in it: a typed client could not send what the API server is to refuse.
+/// A namespace of its own, and untyped objects in it. A typed client could not send the objects that the API server
+/// must refuse.
 pub(crate) struct Namespaced {
     pub(crate) control_plane: ControlPlane,
     pub(crate) namespace: String,
     pub(crate) api: Api<DynamicObject>,
 }
 
-/// The API server's message if it refused the request.
+/// The API server's message, if it has refused a request.
 pub(crate) type Refusal = Option<String>;
 
 impl Namespaced {
@@ -28,7 +29,7 @@ impl Namespaced {
         Self::on(ControlPlane::shared().await?).await
     }
 
-    /// Creates the namespace.
+    /// Creates the namespace on a given control plane.
     pub(crate) async fn on(control_plane: &ControlPlane) -> Result<Self> {
         let client: Client = control_plane.client().await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -39,13 +40,13 @@ impl Namespaced {
         Ok(Self { control_plane, api: Api::namespaced_with(client, &namespace, &resource), namespace })
     }
 
-    /// Tries to create `object` as a dry run.
+    /// Tries to create an object as a dry run.
     pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
 
-    /// Creates a valid object, brings it to `phase` (`""`: none) on a legal path, and returns its name.
+    /// Creates a valid object and brings it to `phase` (`""`: no phase) by legal changes. Returns the object's name.
     pub(crate) async fn create_in(&self, phase: &str) -> Result<String> {
         let object = serde_json::from_value(good())?;
         let name = self.api.create(&PostParams::default(), &object).await?.name_any();
@@ -58,7 +59,7 @@ impl Namespaced {
         Ok(name)
     }
 
-    /// Tries a merge patch of the status.
+    /// Tries to merge a patch into the status.
     pub(crate) async fn try_status(&self, name: &str, status: Value) -> Result<Refusal> {
         let patch = Patch::Merge(json!({"status": status}));
         refusal(self.api.patch_status(name, &PatchParams::default(), &patch).await)
@@ -73,7 +74,7 @@ impl Namespaced {
         refusal(self.api.replace_status(name, &PostParams::default(), &object).await)
     }
 
-    /// Patches the status. A refusal is an error.
+    /// Merges a patch into the status. A refusal is an error.
     pub(crate) async fn must(&self, name: &str, status: Value) -> Result<()> {
         match self.try_status(name, status).await? {
             None => Ok(()),
@@ -82,7 +83,7 @@ impl Namespaced {
     }
 }
 
-/// Separates a refusal (400, 403 or 422) from other errors.
+/// Returns a refusal (400, 403 or 422) as a value, and any other error as an error.
 pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     match answer {
         Ok(_) => Ok(None),
@@ -91,12 +92,12 @@ pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     }
 }
 
-/// Returns a check whether a refusal contains these words.
+/// Returns a function that checks whether a refusal contains these words.
 pub(crate) fn says(words: &str) -> impl Fn(&Refusal) -> bool {
     move |refusal: &Refusal| refusal.as_ref().is_some_and(|why| why.contains(words))
 }
 
-/// Reports all failed rows of a table at once.
+/// Returns an error with all failed rows of a table.
 pub(crate) fn report(failures: &[String]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
@@ -104,7 +105,7 @@ pub(crate) fn report(failures: &[String]) -> Result<()> {
     bail!("{} rows:\n{}", failures.len(), failures.join("\n"))
 }
 
-/// Adds a failure unless `refusal` contains all of `words`. Without words it adds one for any refusal.
+/// Records a failure unless the refusal contains all of `words`. Without words, any refusal is a failure.
 pub(crate) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refusal: Refusal) {
     match refusal {
         None if words.is_empty() => {}
@@ -114,7 +115,7 @@ pub(crate) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refu
     }
 }
 
-/// A valid object with every spec field that may be set at creation.
+/// Returns a valid object with every spec field that may be set at creation.
 pub(crate) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -143,7 +144,7 @@ pub(crate) fn good() -> Value {
     })
 }
 
-/// Returns `good()` with `value` at `pointer`; null removes the field.
+/// Returns `good()` with `value` at `pointer`. Null removes the field.
 pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     let mut object = good();
     let (parent, field) = pointer.rsplit_once('/').context("not a pointer")?;
@@ -156,7 +157,7 @@ pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     Ok(object)
 }
 
-/// A valid object that is not a recovery: creating a recovery requires a permission of its own.
+/// Returns a valid object that is not a recovery. To create a recovery requires an additional permission.
 pub(crate) fn good_request() -> Value {
     let mut object = good();
     if let Some(spec) = object["spec"].as_object_mut() {
@@ -165,7 +166,7 @@ pub(crate) fn good_request() -> Value {
     object
 }
 
-/// The smallest legal change of the status that enters `phase` (`""`: the phase is removed).
+/// Returns the smallest legal change of the status that enters `phase` (`""`: the phase is removed).
 pub(crate) fn entering(phase: &str) -> Value {
     match phase {
         "" => json!({"phase": null}),
@@ -177,7 +178,7 @@ pub(crate) fn entering(phase: &str) -> Value {
     }
 }
 
-/// The n-th PipelineRun.
+/// Returns a reference to the n-th PipelineRun.
 pub(crate) fn run_ref(n: u32) -> Value {
     json!({"name": format!("wfe-{n}"), "uid": format!("u-{n}"), "namespace": "kubernaut-workflows"})
 }

@@ -1,5 +1,5 @@
-//! Which users may change the owners of executions and schedules. The garbage collector deletes objects according to
-//! their owners.
+//! Which users may change the owners of executions and schedules. The garbage collector deletes objects whose owners no
+//! longer exist.
 
 use anyhow::Result;
 use kube::Resource as _;
@@ -15,7 +15,7 @@ use super::people::{Stage, expect_no_warnings};
 
 const POLICY: &str = "owner.workflowexecutions.kubernaut.ai";
 
-/// Tries a merge patch of the metadata as this user, as a dry run.
+/// Tries to merge a patch into the metadata as this user, as a dry run.
 async fn patch_as(stage: &Stage, user: &str, kind: &ApiResource, metadata: &Value) -> Result<Refusal> {
     let url = DynamicObject::url_path(kind, Some(&stage.namespaced.namespace));
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
@@ -52,7 +52,7 @@ async fn owners_are_changed_by_who_may_delete_the_object() -> Result<()> {
     });
     let mut failures = Vec::new();
     for ((plural, kind), object) in kinds.iter().zip([execution, schedule]) {
-        // The owner exists, so the collector leaves the object alone.
+        // The owner exists, so the collector does not delete the object.
         let api: Api<DynamicObject> = Api::namespaced_with(stage.client().clone(), &own, kind);
         let maps = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(stage.client().clone(), &own);
         let map = json!({"metadata": {"name": plural}});

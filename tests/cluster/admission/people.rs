@@ -1,5 +1,5 @@
-//! The people who change an execution later in its life, and which of them may. Everything that `config/base` installs
-//! is on a separate control plane, because a policy applies to all namespaces.
+//! The people who change an existing execution, and what each of them may change. Everything in `config/base` is
+//! installed on a separate control plane, because a policy applies to all namespaces.
 
 use std::time::Duration;
 
@@ -19,32 +19,32 @@ use super::objects::{Namespaced, Refusal, good_but, refusal};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The spec fields that a person sets later, each with its field for the person's name. Setting one requires permission
-/// to update the virtual subresource with the same name.
+/// The spec fields that a person sets later, each with its field for the person's name. To set the field requires
+/// permission to update the virtual subresource of the same name.
 const LATER: [(&str, &str); 2] = [("cancellation", "requestedBy"), ("clearance", "clearedBy")];
 
-/// May write WorkflowExecutions and set the later field.
+/// A user who may write WorkflowExecutions and set the later field.
 pub(super) const JANE: &str = "jane";
-/// May write WorkflowExecutions.
+/// A user who may only write WorkflowExecutions.
 pub(super) const BOB: &str = "bob";
-/// May write WorkflowExecutions, and set the later field only on the one named `hers`.
+/// A user who may write WorkflowExecutions, but may set the later field only on the one named `hers`.
 pub(super) const ANN: &str = "ann";
 /// A program with the same permissions as Jane.
 pub(super) const ROBOT: &str = "system:serviceaccount:payment:robot";
 
-/// The label of a namespace to which the shipped lists of workflows do not apply.
+/// The label of a namespace whose workflow lists are not the shipped ones.
 pub(super) const OWN_LISTS: &str = "test.kubernaut.ai/own-lists";
 
 static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
-/// A namespace on a control plane with everything installed, and the four users in their roles.
+/// A namespace on a control plane with everything installed, and the four users with their roles.
 pub(crate) struct Stage {
     pub(crate) namespaced: Namespaced,
     client: Client,
 }
 
 impl Stage {
-    /// Sets the stage for a virtual subresource, such as `cancellation`.
+    /// Creates a stage for a virtual subresource, such as `cancellation`.
     pub(crate) async fn new(subresource: &str) -> Result<Self> {
         let control_plane = installed().await?;
         let stage = Self { namespaced: Namespaced::on(control_plane).await?, client: control_plane.client().await? };
@@ -67,7 +67,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Grants `users` a role with one rule.
+    /// Grants a role with one rule to users.
     pub(super) async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
         may["apiGroups"] = json!(["kubernaut.ai"]);
         let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
@@ -84,7 +84,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the authorizer knows this permission.
+    /// Waits until the authorizer grants this permission.
     pub(super) async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
@@ -96,7 +96,7 @@ impl Stage {
         ask_until(IN_FORCE_WITHIN, &format!("{user} may {verb} {subresource} of {name}"), ask, is).await.map(drop)
     }
 
-    /// Returns the client of the administrator.
+    /// Returns the administrator's client.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
@@ -117,7 +117,7 @@ impl Stage {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries to delete an execution as this user. `admin` is the user who set the stage.
+    /// Tries to delete an execution as this user. `admin` is the user who created the stage.
     pub(super) async fn delete_as(&self, user: &str, name: &str) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -137,7 +137,7 @@ impl Stage {
         refusal(self.client.request::<Value>(request).await)
     }
 
-    /// Tries to delete all executions of the namespace with one request, as this user, as a dry run.
+    /// Tries to delete all executions in the namespace with one request as this user, as a dry run.
     pub(super) async fn delete_all_dry_as(&self, user: &str) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -147,7 +147,7 @@ impl Stage {
         refusal(self.client.request::<Value>(request).await)
     }
 
-    /// Tries a merge patch as this user, as a dry run.
+    /// Tries to merge a patch as this user, as a dry run.
     pub(super) async fn dry_patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -157,7 +157,7 @@ impl Stage {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries a merge patch as this user.
+    /// Tries to merge a patch as this user.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
@@ -173,7 +173,7 @@ pub(crate) async fn installed() -> Result<&'static ControlPlane> {
     control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))
 }
 
-/// Starts an API server, installs everything as described in the README, and waits until the policies are in force.
+/// Starts an API server, installs everything as the README describes, and waits until the policies are in force.
 async fn install() -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options::BARE).await?;
     let base = repository().join("config/base");
@@ -182,16 +182,16 @@ async fn install() -> Result<ControlPlane> {
     let crds = ["crd/workflowexecutions.kubernaut.ai", "crd/workflowschedules.kubernaut.ai"];
     let wait = ["wait", "--for=condition=Established", "--timeout=30s"];
     control_plane.kubectl(&[&wait[..], &crds].concat()).await?;
-    // Applying it a second time changes nothing.
+    // A second application changes nothing.
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
-    // A namespace with this label gets its own lists and a binding of its own (`workflow::bind`).
+    // A namespace with this label gets lists and a binding of its own (`workflow::bind`).
     let others = json!({"namespaceSelector": {"matchExpressions": [{"key": OWN_LISTS, "operator": "DoesNotExist"}]}});
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "workflow.workflowexecutions.kubernaut.ai"}, "spec": {"matchResources": others},
     });
     manifests::apply(&control_plane.client().await?, &binding).await?;
-    // The tests' targets are in this namespace: a clearance also requires the permission there.
+    // The tests have targets in this namespace, and a clearance also requires the permission in the target's namespace.
     let targets = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payment"}});
     manifests::apply(&control_plane.client().await?, &targets).await?;
     let group = "rbac.authorization.k8s.io";
@@ -214,22 +214,23 @@ async fn install() -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Waits until a policy refuses something that the rules of the CRD accept.
+/// Waits until a policy refuses a change that the rules of the CRD accept.
 async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<()> {
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let ask = async || refusal(canary.api.patch(name, &dry_run, &Patch::Merge(patch)).await);
     ask_until(IN_FORCE_WITHIN, &format!("a policy refuses {patch}"), ask, Option::is_some).await.map(drop)
 }
 
-/// Checks that the API server accepts the expressions of the policy on `field`, and that it would report a misspelt
-/// name. To this end it misspells `by`, the field for the person's name.
+/// Checks that the API server accepts the expressions of the policy for `field`, and that it would report a misspelt
+/// name. For this, the function misspells `by`, the field with the person's name.
 pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
     expect_shipped_fits(field, &format!("spec.{field}.{by}"), &by.to_lowercase()).await
 }
 
-/// Checks the same for the policy `name` and one field in it. It misspells the last part of the field as `wrong`.
+/// Checks that the API server accepts the policy `name`, and that it would report a misspelt field. For this, the
+/// function replaces the last part of `field` by `wrong`.
 pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) -> Result<()> {
-    // The users' permissions do not matter here.
+    // The permissions of the users are not used here.
     let stage = Stage::new("clearance").await?;
     let shipped = fitting(&stage, name).await?;
     let parent = field.rsplit_once('.').context("a field has a parent")?.0;
@@ -239,8 +240,8 @@ pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) ->
     Ok(())
 }
 
-/// Checks only that the API server accepts the policy `name`. Its field has no type, so a misspelt name would not be
-/// reported.
+/// Checks only that the API server accepts the policy `name`. The policy's field has no type, so that a misspelt name
+/// would not be reported.
 pub(crate) async fn expect_no_warnings(name: &str) -> Result<()> {
     fitting(&Stage::new("clearance").await?, name).await.map(drop)
 }
@@ -254,8 +255,8 @@ async fn fitting(stage: &Stage, name: &str) -> Result<String> {
     Ok(shipped)
 }
 
-/// Returns the API server's warnings about the expressions of a policy. It checks a policy only when the policy is
-/// created or changed, against the kinds known then. This creates a copy without a binding.
+/// Returns the API server's warnings about the expressions of a policy. The API server checks a policy only when it is
+/// created or changed, against the kinds that then exist. The function therefore creates a copy without a binding.
 async fn warnings(client: &Client, name: &str, policy: &str) -> Result<String> {
     let mut policy: Value = serde_json::from_str(policy)?;
     policy["metadata"] = json!({"name": name});

@@ -1,5 +1,5 @@
-//! Which users may create an execution as the recovery of another one, and which may delete a failure that was
-//! recovered.
+//! Which users may create an execution as the recovery of another one, and which may delete a failure that has a
+//! recovery.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::target::bind;
 const RECOVERY: &str = "recovery.workflowexecutions.kubernaut.ai";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// An execution that is to recover another one on a target.
+/// Returns an execution that is the recovery of another one on a target.
 fn recovery(target: &str) -> Value {
     let mut object = good_request();
     object["spec"]["targetResource"] = json!(target);
@@ -40,7 +40,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     }
     bind(&stage, &any, "wfe-target-any", None).await?;
     let (mine, theirs, node) = (format!("{own}/deployment/api"), "payment/deployment/api", "node/worker-1");
-    // Once this binding and this policy are in force, all others are.
+    // When this binding and this policy are in force, all others are too.
     let ask = async || {
         let denied = stage.create_as(&writer, &recovery(&mine)).await?;
         anyhow::Ok((
@@ -75,7 +75,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     for (user, target, words) in rows {
         expect(&mut failures, &format!("{user} on {target}"), words, stage.create_as(user, &recovery(target)).await?);
     }
-    // An execution that is no recovery requires no additional permission.
+    // An execution that is not a recovery requires no additional permission.
     let mut plain = recovery(&mine);
     if let Some(spec) = plain["spec"].as_object_mut() {
         spec.remove("recoveryOf");
@@ -84,7 +84,8 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     report(&failures)
 }
 
-/// The recovery may be deleted like any ended execution. The failure then blocks again, so it must still exist.
+/// A recovery may be deleted like any other ended execution. The failure then blocks again, so it must not be deleted
+/// before.
 #[tokio::test]
 async fn a_failure_that_its_recovery_has_repaired_is_deleted_by_who_may_clear() -> Result<()> {
     let stage = Stage::new("clearance").await?;

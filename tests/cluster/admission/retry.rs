@@ -1,5 +1,5 @@
-//! `spec.retry` has no type: the schema checks numbers and the fields of an object, and a policy the rest. Together
-//! they refuse what the builder of `wfe-api` refuses.
+//! `spec.retry` has no type. The schema checks numbers and the fields of an object, and a policy checks the rest. Both
+//! together refuse what the builder of `wfe-api` refuses.
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -15,14 +15,14 @@ const POLICY: &str = "ValidatingAdmissionPolicy 'retry.workflowexecutions.kubern
 const DENIED: &str = "denied request: ";
 const RETRY: &str = "/spec/retry";
 
-/// A valid object with this retry policy.
+/// Returns a valid object with this retry policy.
 fn with(retry: &Value) -> Result<Value> {
     let mut object = good_but(RETRY, Value::Null)?;
     object["spec"]["retry"] = retry.clone();
     Ok(object)
 }
 
-/// Values of every form and at every limit that are accepted.
+/// Returns accepted values of every form and at every limit.
 pub(crate) fn good_policies() -> Vec<Value> {
     vec![
         json!(true),
@@ -54,7 +54,7 @@ pub(crate) fn good_policies() -> Vec<Value> {
     ]
 }
 
-/// Values that the schema or the policy refuses.
+/// Returns values that the schema or the policy refuses.
 pub(crate) fn bad_policies() -> Vec<(Value, &'static [&'static str])> {
     let form: &[&str] =
         &[POLICY, "spec.retry: must be true, a whole number of attempts from 1 to 20, or an object, e.g."];
@@ -137,7 +137,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field() -> Result<()> {
     report(&failures)
 }
 
-/// The operator itself also refuses the values that only the policy catches.
+/// The operator itself refuses those values that only the policy could refuse.
 #[tokio::test]
 async fn without_the_policy_the_schema_refuses_what_it_can() -> Result<()> {
     let namespaced = Namespaced::new().await?;
@@ -164,7 +164,7 @@ async fn every_form_is_created_and_applied_as_it_is() -> Result<()> {
         object["metadata"] = json!({"name": name});
         let applied = api.patch(&name, &apply, &Patch::Apply(&object)).await;
         let applied = applied.with_context(|| format!("apply {retry}"))?;
-        // The first write after the creation stores the default of the status; nothing changes after that.
+        // The first write after the creation stores the default of the status. Further writes change nothing.
         let applied_again = api.patch(&name, &apply, &Patch::Apply(&object)).await?;
         let again = api.patch(&name, &apply, &Patch::Apply(&object)).await?;
         ensure!(
@@ -177,7 +177,7 @@ async fn every_form_is_created_and_applied_as_it_is() -> Result<()> {
             }
         }
     }
-    // Null values are dropped.
+    // Null values are removed.
     for (retry, kept) in [(json!(null), json!(null)), (json!({"maxAttempts": null}), json!({})), (json!(3.0), json!(3))]
     {
         let created = api.create(&PostParams::default(), &serde_json::from_value(with(&retry)?)?).await?;
@@ -188,7 +188,7 @@ async fn every_form_is_created_and_applied_as_it_is() -> Result<()> {
     report(&failures)
 }
 
-/// Values around the limits, generated from a seed.
+/// Returns values around the limits, generated from a seed.
 fn generated(seed: u64, count: usize) -> Vec<Value> {
     let mut random = fastrand::Rng::with_seed(seed);
     let texts =
@@ -215,8 +215,8 @@ fn generated(seed: u64, count: usize) -> Vec<Value> {
     std::iter::repeat_with(|| one(&mut random)).take(count).collect()
 }
 
-/// Compares the verdicts of the builder and the API server on a value. They must agree, and the policy must use the
-/// same words. Only the sum of growing waits is unknown to the policy.
+/// Describes how the builder and the API server disagree about a value. Their verdicts must be the same, and the
+/// policy's words those of the builder. Only the sum of growing waits is not checked by the policy.
 fn disagreement(retry: &Value, refusal: &Refusal) -> Option<String> {
     let read = retry::read(Some(retry));
     let same = match (&read, refusal) {
@@ -271,12 +271,12 @@ async fn a_retry_policy_never_changes() -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"retry": to}}));
         let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;
         expect(&mut failures, &row, immutable, refusal(answer)?);
-        // If the same write changes another immutable field, the refusal names that field.
+        // If the write also changes another immutable field, the refusal names that field.
         let patch = Patch::Merge(json!({"spec": {"retry": to, "confidence": 0.9}}));
         let answer = refusal(namespaced.api.patch(&name, &PatchParams::default(), &patch).await)?;
         expect(&mut failures, &row, &["spec.confidence: is immutable once created"], answer);
     }
-    // A write without a change, and a write to another field.
+    // A write without a change, and a write of another field.
     let name = created(&namespaced.api, &policy).await?;
     for patch in [json!({"spec": {"retry": policy}}), json!({"metadata": {"labels": {"team": "payment"}}})] {
         let answer = namespaced.api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;

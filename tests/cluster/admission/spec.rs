@@ -1,4 +1,4 @@
-//! Bad input is refused with a message that names the field. Input just within the limits is accepted.
+//! A bad value is refused with a message that names the field, and a value just within the limits is accepted.
 
 use anyhow::{Context as _, Result};
 use kube::ResourceExt as _;
@@ -22,7 +22,8 @@ fn parameters(count: usize) -> Value {
     Value::Object((0..count).map(|n| (format!("KEY_{n}"), json!(""))).collect::<Map<_, _>>())
 }
 
-/// Eight parameters. Seven have 8192 characters including the key; the value of the last one has `last`.
+/// Returns eight parameters. Seven have 8192 characters including the key. The value of the last one has `last`
+/// characters.
 fn large(last: usize) -> Value {
     let lengths = std::iter::repeat_n(8190, 7).chain([last]).enumerate();
     Value::Object(lengths.map(|(n, length)| (format!("K{n}"), json!("\u{e4}".repeat(length)))).collect::<Map<_, _>>())
@@ -93,7 +94,7 @@ async fn what_names_no_target_is_refused_with_the_right_form() -> Result<()> {
     check_refusals(&rows).await
 }
 
-/// Keys become names of Tekton's params. `$(params.KEY)` inserts them into scripts and other fields.
+/// Keys become names of Tekton's params, which `$(params.KEY)` inserts into scripts and other fields.
 #[tokio::test]
 async fn hostile_keys_of_parameters_are_refused() -> Result<()> {
     let keys = [
@@ -108,7 +109,7 @@ async fn hostile_keys_of_parameters_are_refused() -> Result<()> {
         "A;rm",
         "A/../B",
         "__PROTO__",
-        "\u{410}", // the letter of another alphabet
+        "\u{410}", // a letter of another alphabet
         "A\u{202e}B",
         "\u{ff21}",
     ];
@@ -221,7 +222,8 @@ async fn a_time_that_is_none_is_refused_by_name() -> Result<()> {
     check_refusals(&rows).await
 }
 
-/// Tries every row: the valid object with another value at the pointer. The refusal must contain all of the words.
+/// Tries a table of changes to the valid object, each with a pointer and another value. The refusal must contain all
+/// words of the row.
 async fn check_refusals(rows: &[(&str, Value, &[&str])]) -> Result<()> {
     let namespaced = Namespaced::new().await?;
     let mut failures = Vec::new();
@@ -291,7 +293,8 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         ("/spec/remediationRequestRef", json!({"name": "rr-1"})),
         (IMAGE, json!("i")),
         (IMAGE, json!("REGISTRY.example:5000/a/b__c:V1")),
-        // The operator reports contradicting digests: a rule of the CRD would have to parse image references.
+        // Only the operator reports contradicting digests, because a rule of the CRD would have to parse image
+        // references.
         (
             "/spec/workflowRef/containerImage",
             json!(format!("registry.example/workflows/restart@sha256:{}", "1".repeat(64))),

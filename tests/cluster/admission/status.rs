@@ -1,4 +1,4 @@
-//! An illegal transition is refused for every user.
+//! Illegal changes of the phase are refused for every user.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -41,7 +41,7 @@ async fn a_status_is_never_removed() -> Result<()> {
     let mut failures = Vec::new();
     for phase in PHASES.into_iter().filter(|phase| !phase.is_empty()) {
         let name = namespaced.create_in(phase).await?;
-        // The API server fills in the default, which has no phase.
+        // The API server then fills in the default status, which has no phase.
         let stays = ["status.phase: may go from none"];
         let answer = namespaced.try_status(&name, json!(null)).await?;
         expect(&mut failures, &format!("{phase}: null"), &stays, answer);
@@ -49,7 +49,7 @@ async fn a_status_is_never_removed() -> Result<()> {
         expect(&mut failures, &format!("{phase}: replaced by none"), &stays, answer);
         let answer = namespaced.try_replace_status(&name, Some(json!({}))).await?;
         expect(&mut failures, &format!("{phase}: emptied"), &["status.phase: may go from none"], answer);
-        // A write to the main resource does not change the status.
+        // A write to the main resource leaves the status unchanged.
         let patch = Patch::Merge(json!({"status": null}));
         let object = namespaced.api.patch(&name, &PatchParams::default(), &patch).await?;
         if object.data["status"]["phase"] != phase {
@@ -146,7 +146,7 @@ async fn a_final_status_stays_as_it_is() -> Result<()> {
             ("nextAllowedExecution", json!(LATER)),
         ] {
             let answer = namespaced.try_status(&name, json!({field: value})).await?;
-            // Without the rest of the details a single field of them is incomplete.
+            // A single field is incomplete without the other details.
             expect(&mut failures, &format!("{phase}, {field}"), &[&format!("status.{field}")], answer);
         }
         let answer: Refusal = namespaced.try_status(&name, entering(phase)).await?;

@@ -1,4 +1,4 @@
-//! Which targets users and programs may ask for, and what the operator's own account may do.
+//! Which targets users and programs may request, and what the operator's own account may do.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const OWN: &str = "operator.workflowexecutions.kubernaut.ai";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// An execution on a target.
+/// Returns an execution on a target.
 fn on(target: &str) -> Value {
     let mut object = good_request();
     object["spec"]["targetResource"] = json!(target);
@@ -33,7 +33,7 @@ async fn asks(stage: &Stage, user: &str, target: &str) -> Result<Refusal> {
     stage.create_as(user, &on(target)).await
 }
 
-/// Binds a shipped role to a user, in a namespace or for the whole cluster.
+/// Binds a shipped role to a user, in one namespace or for the whole cluster.
 pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: Option<&str>) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
@@ -47,7 +47,7 @@ pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: Optio
     Ok(())
 }
 
-/// Waits until a user may ask for a target.
+/// Waits until a user may request a target.
 async fn await_allowed(stage: &Stage, user: &str, target: &str) -> Result<()> {
     let what = format!("{user} may have {target}");
     ask_until(IN_FORCE_WITHIN, &what, async || asks(stage, user, target).await, Option::is_none).await.map(drop)
@@ -131,7 +131,7 @@ async fn a_kind_that_nobody_knows_is_taken_with_a_warning_that_says_how_it_was_r
     Ok(())
 }
 
-/// Returns the warnings for the creator of an execution on a target.
+/// Returns the warnings that a user gets who creates an execution on a target.
 async fn warnings(stage: &Stage, target: &str) -> Result<String> {
     let object = on(target);
     let url = DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&stage.namespaced.namespace));
@@ -143,7 +143,7 @@ async fn warnings(stage: &Stage, target: &str) -> Result<String> {
     Ok(warnings.collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
-/// What a stolen token of the operator allows.
+/// What a person with a stolen token of the operator can do.
 #[tokio::test]
 async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_over() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -164,13 +164,13 @@ async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_
         let words: &[&str] = if matches!(phase, "" | "Pending" | "Running") { &deletes } else { &[] };
         expect(&mut failures, &format!("deletes {phase:?}"), words, stage.delete_as(OPERATOR, &name).await?);
     }
-    // A person may delete a running execution in order to stop it.
+    // A person may delete a running execution, which stops it.
     let object = stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(good_request())?).await?;
     expect(&mut failures, "the administrator", &[], stage.delete_as("admin", &object.name_any()).await?);
     report(&failures)
 }
 
-/// A misspelt field in a variable would not be reported here. The rows above would fail.
+/// The API server would not report a misspelt field in a variable. In that case the rows above would fail.
 #[tokio::test]
 async fn the_policies_fit_the_kind() -> Result<()> {
     expect_no_warnings("target").await?;

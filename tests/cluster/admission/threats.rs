@@ -1,4 +1,4 @@
-//! The threat model of `docs/threat-model.md`, and the refusals of the policies.
+//! The threat model in `docs/threat-model.md`, and the messages of the policies.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::objects::report;
 
 const PAGE: &str = "docs/threat-model.md";
 
-/// The person or group that a refusal names, or what users can do themselves.
+/// Parts of messages that name who can help, or what users can do themselves.
 const WHOM: [&str; 7] = [
     "which an administrator ",
     "ask whoever runs the cluster",
@@ -21,7 +21,7 @@ const WHOM: [&str; 7] = [
     "which config/rbac gives",
 ];
 
-/// A refusal for a missing permission names the permission, or the list, and who can grant it.
+/// A message about a missing permission contains the permission or list, and who can grant it.
 #[test]
 fn each_refusal_of_a_policy_says_who_can_help() -> Result<()> {
     let mut failures = Vec::new();
@@ -50,7 +50,7 @@ fn each_refusal_of_a_policy_says_who_can_help() -> Result<()> {
     report(&failures)
 }
 
-/// Each row links to the test of the attack. The text of the link is the name of the function.
+/// Each row of the page links to the test of the attack. The text of the link is the name of the test function.
 #[test]
 fn each_threat_names_a_test_that_is_there() -> Result<()> {
     let page = fs::read_to_string(repository().join(PAGE))?;

@@ -1,4 +1,4 @@
-//! How `kubectl` handles the CRD: it explains, selects, prints, and accepts the manifests of this repository.
+//! How `kubectl` works with the CRD: it explains, selects and prints, and accepts the manifests of this repository.
 
 use anyhow::{Result, ensure};
 use kube::api::ListParams;
@@ -7,7 +7,7 @@ use wfe_testkit::repository;
 
 use super::objects::{Namespaced, entering};
 
-/// Joins lines that kubectl has wrapped.
+/// Joins the lines that kubectl has wrapped.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -115,7 +115,7 @@ async fn a_table_shows_why() -> Result<()> {
     let (target, reason) = ("payment/deployment/payment-api", "ImagePullBackOff");
     ensure!(row.starts_with(&[&name, "Failed", reason, target]), "{table}");
     ensure!(row.last() == Some(&"2099-01-01T00:00:00Z"), "{table}");
-    // The short name, and the category.
+    // By the short name, and by the category.
     let arguments = ["get", "kubernaut", "-o", "name", "-n", &namespaced.namespace];
     let category = namespaced.control_plane.kubectl(&arguments).await?;
     ensure!(category.trim() == format!("workflowexecution.kubernaut.ai/{name}"));

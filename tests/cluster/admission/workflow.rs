@@ -1,4 +1,4 @@
-//! Which workflows an execution may ask for, and under which accounts they may run. A `ConfigMap` has the lists.
+//! Which workflows an execution may request, and under which accounts they may run. A `ConfigMap` contains the lists.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::objects::{Refusal, expect, good, good_but, report, says};
 use super::people::{OWN_LISTS, Stage, expect_no_warnings};
 
 const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
-/// The `ConfigMap` with the lists that ship with the operator.
+/// The `ConfigMap` with the shipped lists.
 const SHIPPED: &str = "kubernaut-system/workflowexecution-admission: kubernaut-workflow-runner";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, only for that namespace, in place of the
-/// shipped binding.
+/// Binds the shipped policy, only for the stage's own namespace, to a `ConfigMap` there. This replaces the shipped
+/// binding.
 pub(crate) async fn bind(stage: &Stage) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
     let label =
@@ -33,8 +33,8 @@ pub(crate) async fn bind(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Sets the lists, and waits until they are in force: the answer for an account that only the marker allows changes
-/// then.
+/// Sets the lists, and waits until they are in force. They are in force when a marker account, which only the new lists
+/// contain, is allowed.
 pub(crate) async fn allow(stage: &Stage, mut rules: Value) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
     let marker = format!("marker-{}", rules.to_string().len());
@@ -86,7 +86,7 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
     let mirrored = format!("mirror.example/a/b@{DIGEST}");
     let mut failures = Vec::new();
 
-    // Without the ConfigMap, nothing is allowed.
+    // Without the ConfigMap, the policy allows nothing.
     let missing = format!(
         "binding 'workflow-{}' denied request: failed to configure binding: no params",
         stage.namespaced.namespace
@@ -133,7 +133,7 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
     report(&failures)
 }
 
-/// For custom kinds, only the administrator of the cluster knows the scope.
+/// The API server cannot know the scope of a custom kind. The administrator of the cluster lists such kinds.
 #[tokio::test]
 async fn a_listed_kind_without_a_namespace_is_refused_with_one() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -159,7 +159,7 @@ async fn a_listed_kind_without_a_namespace_is_refused_with_one() -> Result<()> {
     report(&failures)
 }
 
-/// The defaults of `config/base`: the workflows' own account, and bundles from anywhere.
+/// The defaults in `config/base`: the account of workflows, and bundles from any registry.
 #[tokio::test]
 async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Result<()> {
     let stage = Stage::new("clearance").await?;
@@ -175,14 +175,14 @@ async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Res
     report(&failures)
 }
 
-/// Waits until an execution with this service account is refused with these words, or allowed.
+/// Waits until an execution with this service account is refused with these words, or is allowed.
 async fn await_answer(stage: &Stage, account: &str, words: Option<&str>) -> Result<()> {
     let ask = async || asks(stage, account, None, None).await;
     let is = |answer: &Refusal| words.map_or(answer.is_none(), |words| says(words)(answer));
     ask_until(IN_FORCE_WITHIN, &format!("{account:?} is answered {words:?}"), ask, is).await.map(drop)
 }
 
-/// A misspelt field would not be reported: the policy reads two kinds, and then fields have no type.
+/// The API server would not report a misspelt field: fields have no type in a policy for two kinds.
 #[tokio::test]
 async fn the_policy_fits_the_kinds() -> Result<()> {
     expect_no_warnings("workflow").await

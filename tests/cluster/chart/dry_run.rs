@@ -1,4 +1,4 @@
-//! A dry run of the policies: warnings about what they would refuse.
+//! A dry run of the policies: they only warn of the requests that they would refuse.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use super::{Helm, NAMESPACE, RELEASE, chart};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Each binding that can refuse a request of a user. The list after it has the bindings that refuse in any case.
+/// Bindings that only warn in a dry run. The second list has the bindings that still refuse.
 const WARNED: [&str; 7] = [
     "author.workflowschedules.kubernaut.ai",
     "deletion.workflowexecutions.kubernaut.ai",
@@ -36,7 +36,8 @@ const REFUSED: [&str; 4] = [
     "operator.workflowexecutions.kubernaut.ai",
 ];
 
-/// Needs a user `wfe-edit` with the role of the same name. `set` upgrades the release with a value.
+/// Checks that the policies only warn while a value of the chart says so. Requires a user `wfe-edit` with the role of
+/// the same name. `set` upgrades the release with a value.
 pub(super) async fn only_warns_while_a_value_says_so(world: &World, set: impl Fn(&str) -> Result<()>) -> Result<()> {
     let missing = "wfe-edit may not let workflows act on node/theirs; ask for the right to create";
     await_answer(world, 403, missing).await?;
@@ -56,7 +57,7 @@ async fn actions(world: &World, binding: &str) -> Result<String> {
     world.control_plane().kubectl(&["get", &binding, "--output", "jsonpath={.spec.validationActions}"]).await
 }
 
-/// Waits until a request for a target in another namespace gets this code, and these words in the refusal or in a
+/// Waits until a request for a target in another namespace gets this code, with these words in the refusal or in a
 /// warning.
 async fn await_answer(world: &World, code: u16, words: &str) -> Result<()> {
     let client = world.client();
@@ -80,7 +81,7 @@ async fn ask(client: &Client, world: &World) -> Result<(u16, String)> {
     Ok((code, format!("{warnings}{}", body["message"].as_str().unwrap_or_default())))
 }
 
-/// Returns the bindings of each policy with their actions.
+/// Returns the actions of each policy's binding.
 fn bindings(manifest: &str) -> Result<BTreeMap<String, Value>> {
     let mut objects = manifests::parse(manifest)?;
     objects.retain(|object| object["kind"] == "ValidatingAdmissionPolicyBinding");
@@ -89,7 +90,7 @@ fn bindings(manifest: &str) -> Result<BTreeMap<String, Value>> {
     Ok(named.collect())
 }
 
-/// The patch in `docs/upgrading.md`, for users of kustomize.
+/// For users of kustomize, a patch in `docs/upgrading.md` has the effect of the value.
 #[test]
 fn the_documented_patch_does_what_the_value_does() -> Result<()> {
     let helm = Helm::new("dry-run")?;

@@ -1,5 +1,5 @@
 //! The chart under the real Helm on a separate control plane: installed, upgraded and uninstalled. The operator runs as
-//! the chart's Deployment describes.
+//! the chart's Deployment specifies.
 
 use std::fs;
 use std::path::Path;
@@ -95,10 +95,10 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     what_stays_is_what_was_kept(&world, &manifest).await?;
     let gone = async |what: &[&str]| control_plane.kubectl(&[&["delete", "--timeout=1m"], what].concat()).await;
     gone(&["workflowexecution", "runs-on", "--namespace", world.namespace()]).await?;
-    // A new installation takes over what was kept.
+    // A new installation takes over the objects that were kept.
     on_release(&["install", RELEASE, &package])?;
     assert_eq!(world.get_wfe("first").await?["status"]["phase"], "Completed");
-    // Everything is deleted, with executions in several phases and their runs, while no controller of ours runs.
+    // Everything is deleted while no operator runs. There are executions in several phases, and their runs.
     on_release(&["uninstall", RELEASE])?;
     gone(&["crd", "workflowexecutions.kubernaut.ai", "workflowschedules.kubernaut.ai"]).await?;
     gone(&["namespace", EXECUTION_NAMESPACE, NAMESPACE, world.namespace()]).await?;
@@ -110,7 +110,7 @@ fn blocks(wfe: &Value) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Blocked" && one["status"] == "True")
 }
 
-/// Builds a chart of an earlier version, whose CRD lacks a part.
+/// Builds the chart of an earlier version, whose CRD lacks a part.
 fn older_chart(helm: &Helm) -> Result<String> {
     let older = helm.dir.join("older");
     copy(Path::new(&chart()), &older)?;
@@ -138,7 +138,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The second execution completes because the `ConfigMap` of the release sets no cooldown.
+/// The second execution completes because the release's `ConfigMap` sets no cooldown.
 async fn a_workflow_completes_twice(world: &World) -> Result<()> {
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     for name in ["first", "again"] {
@@ -156,8 +156,8 @@ async fn a_workflow_completes_twice(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// RBAC lets an administrator of the execution namespace write everything there. Tekton and the operator have written
-/// their marks.
+/// An administrator of the execution namespace may write everything there by RBAC. Tekton and the operator have written
+/// their labels and annotations.
 async fn a_mark_is_kept_from_an_administrator_of_the_namespace(world: &World) -> Result<()> {
     let client = world.client();
     let admin = marks::As { client: &client, user: "runs-admin", namespace: EXECUTION_NAMESPACE };
@@ -188,8 +188,8 @@ async fn no_pod_of_a_workflow_gets_at_its_node(world: &World) -> Result<()> {
     people::refused("violates PodSecurity \"baseline:latest\"", answer)
 }
 
-/// Only the release's objects with the annotation `keep` stay, and none of them waits to be deleted. No pods or
-/// executions stay.
+/// Only those objects of the release remain that have the annotation `keep`. None of them is being deleted. No pods and
+/// no executions remain.
 async fn what_stays_is_what_was_kept(world: &World, manifest: &[Value]) -> Result<()> {
     let mut kept = Vec::new();
     for object in manifest {

@@ -1,4 +1,4 @@
-//! Other programs that act on a release: a second manager of a server-side apply, such as Argo CD or Flux, and the pod
+//! Other programs that work on a release: a second manager with server-side apply, such as Argo CD or Flux, and the pod
 //! of `helm test`.
 
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use crate::kubectl_wfe::doctor;
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Checks that another manager can apply what Helm has installed: it takes no field by force, and changes nothing.
+/// Checks that another manager can apply the objects that Helm has installed, without force and without a change.
 pub(super) async fn a_second_manager_finds_no_conflict_and_no_difference(
     world: &World,
     manifest: &[Value],
@@ -45,8 +45,8 @@ pub(super) async fn a_second_manager_finds_no_conflict_and_no_difference(
     Ok(())
 }
 
-/// Checks that the API server accepts every object of the fullest set of values, and knows each field. Here it does not
-/// serve the kinds of the Prometheus operator.
+/// Checks that the API server accepts every object that the fullest set of values renders, without unknown fields.
+/// Kinds of the Prometheus operator are left out, because they are not installed here.
 pub(super) async fn the_api_server_accepts_every_object_of_the_fullest_values(
     helm: &Helm,
     world: &World,
@@ -75,8 +75,8 @@ pub(super) async fn the_api_server_accepts_every_object_of_the_fullest_values(
     world.control_plane().kubectl(&["delete", "namespace", "remedy-runs", "payment", "--timeout=1m"]).await.map(drop)
 }
 
-/// Runs `helm test`. No pod runs here, so this does what a kubelet would: it runs the command of the pod as the pod's
-/// account, and ends the pod.
+/// Runs `helm test`. Pods do not run here, so the function does a kubelet's work: it runs the pod's command as the
+/// pod's account, and ends the pod.
 pub(super) async fn helm_test_finds_no_error(helm: &Helm, world: &World) -> Result<()> {
     let mut command =
         tokio::process::Command::from(helm.command(&["test", RELEASE, "--namespace", NAMESPACE, "--timeout", "2m"]));

@@ -1,5 +1,5 @@
-//! A person with only one of the roles for people can do what its name says, and nothing else. The authorizer and real
-//! requests both show it.
+//! A person with only one of the roles for people can do what the role's name says, and nothing else. The authorizer
+//! and real requests both prove it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,7 +50,7 @@ const EDIT: &[&str] = &[
     "patch workflowschedules",
     "delete workflowschedules",
 ];
-/// What the administrator of a namespace may also grant to others.
+/// What the administrator of a namespace may also grant to other users.
 const ADMIN: &[&str] = &[
     "get workflowexecutions",
     "list workflowexecutions",
@@ -73,8 +73,8 @@ const CLEAR: &[&str] = &[
     "patch workflowschedules",
 ];
 
-/// A cluster role, whose only subject has the same name, and its permissions on executions and schedules. Roles without
-/// a prefix are the cluster's own, and ours are aggregated to them.
+/// The cluster roles with their permissions on executions and schedules. The subject of each has the same name. The
+/// cluster's own roles have no prefix, and ours are aggregated to them.
 const ROLES: [(&str, &[&str]); 9] = [
     ("wfe-view", VIEW),
     ("wfe-edit", EDIT),
@@ -87,11 +87,11 @@ const ROLES: [(&str, &[&str]); 9] = [
     ("admin", ADMIN),
 ];
 
-/// Needs the execution `first`, and the failed execution `broken`.
+/// Checks each role. Requires the execution `first` and the failed execution `broken`.
 pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
     for (role, _) in ROLES {
         let group = "rbac.authorization.k8s.io";
-        // The failure was on a node, so its clearance requires the permission in the whole cluster.
+        // The failure was on a node, and its clearance therefore requires the permission in the whole cluster.
         let (kind, namespace) = match role {
             "wfe-clear" => ("ClusterRoleBinding", None),
             _ => ("RoleBinding", Some(world.namespace())),
@@ -111,8 +111,8 @@ pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<
     who_may_clear_vouches_for_what_failed(world).await
 }
 
-/// Waits until the cluster's own roles include the permissions of `wfe-edit`, or do not, depending on a value of the
-/// chart.
+/// Waits until the cluster's own roles include the permissions of `wfe-edit`, or no longer include them. A value of the
+/// chart decides this.
 pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Result<()> {
     await_rights(world, "edit", if aggregated { EDIT } else { VIEW }).await?;
     let admin: BTreeSet<&str> = ADMIN.iter().chain(if aggregated { EDIT } else { &[] }).copied().collect();
@@ -120,7 +120,7 @@ pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Resul
     await_rights(world, "view", VIEW).await
 }
 
-/// Checks that the group `sre`, which a value of the chart names, may read what the person on call does, and no more.
+/// Checks that the group `sre` from a value of the chart may read what the person on call reads, and may do no more.
 pub(super) async fn the_people_on_call_read_and_change_nothing(world: &World) -> Result<()> {
     let [runs, system] = ["kubernaut-workflows", "kubernaut-system"];
     for (verb, group, resource, namespace, expected) in [
@@ -145,14 +145,14 @@ pub(super) async fn the_people_on_call_read_and_change_nothing(world: &World) ->
     Ok(())
 }
 
-/// Waits until a user has exactly these permissions.
+/// Waits until a user has these permissions, and no others.
 async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()> {
     let expected: BTreeSet<String> = expected.iter().map(|right| (*right).to_owned()).collect();
     let what = format!("{user} may {expected:?} and nothing else");
     ask_until(IN_FORCE_WITHIN, &what, async || rights(world, user).await, |given| *given == expected).await.map(drop)
 }
 
-/// Asks the authorizer for all permissions of a user on executions and schedules.
+/// Asks the authorizer for a user's permissions on executions and schedules.
 async fn rights(world: &World, user: &str) -> Result<BTreeSet<String>> {
     let reviews: Api<SubjectAccessReview> = Api::all(world.client());
     let mut rights = BTreeSet::new();
@@ -223,7 +223,7 @@ async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> kube::Resu
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
-/// Checks that the API server refused with these words.
+/// Checks that the API server refused a request with these words.
 pub(super) fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) && status.message.contains(words) => Ok(()),
@@ -232,7 +232,7 @@ pub(super) fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
     }
 }
 
-/// Returns an API for the executions of the world that acts as this user.
+/// Returns an API for the world's executions that impersonates this user.
 async fn executions_as(world: &World, user: &str) -> Result<Api<DynamicObject>> {
     let mut kubeconfig = Kubeconfig::read_from(world.control_plane().kubeconfig())?;
     for one in &mut kubeconfig.auth_infos {

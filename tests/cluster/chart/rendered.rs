@@ -1,4 +1,4 @@
-//! What the chart renders, compared with the recorded output and with the kustomize base.
+//! The chart's rendered output, compared with the recorded output and with the kustomize base.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use wfe_testkit::{Assets, Tekton, manifests, process, repository};
 
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
-/// Sets of values. Each one except the defaults is a file in tests/golden/chart.
+/// The names of the sets of values. Each one except the defaults is a file in tests/golden/chart.
 const SETS: [&str; 3] = ["default", "everything", "one-namespace"];
 
-/// Files that the chart includes as a whole. The recorded output has only the place of each.
+/// Files that the chart includes completely. The recorded output has only their names.
 const TAKEN_IN: [&str; 4] = [
     "files/crds/kubernaut.ai_workflowexecutions.yaml",
     "files/crds/kubernaut.ai_workflowschedules.yaml",
@@ -21,7 +21,7 @@ const TAKEN_IN: [&str; 4] = [
     "files/dashboard.json",
 ];
 
-/// The address of the runbooks in the set `everything`.
+/// The URL of the runbooks in the set `everything`.
 const RUNBOOKS: &str = "https://wiki.example.com/runbooks";
 
 #[test]
@@ -51,18 +51,18 @@ fn three_sets_of_values_render_what_is_on_record() -> Result<()> {
     Ok(())
 }
 
-/// Replaces the text of each included file by its name, however it is indented.
+/// Replaces the text of each included file by the file's name, at any indentation.
 fn without_what_is_taken_in(rendered: &str) -> Result<String> {
-    // The chart replaces this word by a value.
+    // The chart replaces this word by the URL.
     let mut rendered = rendered.replace(RUNBOOKS, "RUNBOOK_BASE_URL");
     for name in TAKEN_IN {
         let path = repository().join("deploy/chart").join(name);
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        // Without the header of a generated file.
+        // The header of a generated file is not included.
         let text = text.split_once("\n---\n").map_or(text.as_str(), |(_, text)| text);
         for indent in ["", "  ", "    "] {
             let lines: Vec<String> = text.trim_end().lines().map(|line| format!("{indent}{line}")).collect();
-            // The chart adds one annotation to the CRD. The comparison with the kustomize base covers it.
+            // The chart adds an annotation to each CRD, which the comparison with the kustomize base checks.
             let keep = "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n";
             for lines in [lines.join("\n"), lines.join("\n").replacen("metadata:\n", keep, 1)] {
                 rendered = rendered.replace(&lines, &format!("{indent}<{name}>"));
@@ -133,7 +133,7 @@ fn one_alert_can_be_changed_or_removed_and_all_can_be_labelled() -> Result<()> {
     Ok(())
 }
 
-/// Artifact Hub shows the annotations of the chart.
+/// Artifact Hub displays these annotations of the chart.
 #[test]
 fn artifact_hub_gets_the_image_of_this_version_and_examples_without_a_mistake() -> Result<()> {
     let text = fs::read_to_string(repository().join("deploy/chart/Chart.yaml"))?;
@@ -175,7 +175,7 @@ fn its_defaults_are_what_kustomize_builds() -> Result<()> {
     Ok(())
 }
 
-/// Returns the objects by name, without the metadata that only Helm adds.
+/// Returns the objects by name, without metadata that only Helm adds.
 fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
     let mut objects = BTreeMap::new();
     for mut object in manifests::parse(manifest)? {
@@ -189,7 +189,7 @@ fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
             }
         }
         let name = format!("{} {} {}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"]);
-        // Helm creates the namespace of a release itself.
+        // Helm itself creates the namespace of a release.
         if object["kind"] == "Namespace" && object["metadata"]["name"] == json!(NAMESPACE) {
             continue;
         }
@@ -198,7 +198,7 @@ fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
     Ok(objects)
 }
 
-/// Writes 1.0 as 1, like kustomize. For the API server both are equal.
+/// Replaces 1.0 by 1, as kustomize does. For the API server both are equal.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -212,7 +212,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// `docs/retries.md` describes an upgrade: old and new replicas run side by side, and only one of them writes.
+/// `docs/retries.md` describes an upgrade: old and new replicas run at the same time, and only one of them writes.
 #[test]
 fn a_rollout_replaces_one_replica_after_the_other_and_the_lease_lets_one_write() -> Result<()> {
     let helm = Helm::new("rollout")?;

@@ -1,12 +1,12 @@
-//! Wrong or contradicting values: none of them renders, and each message names the value.
+//! Wrong or contradicting values. None of them renders, and each error message names the value.
 
 use anyhow::{Result, ensure};
 
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
-/// The values as `--set-json` takes them, and the words of the refusal.
+/// Values in the syntax of `--set-json`, each with words of the error message.
 const REFUSED: &[(&[&str], &[&str])] = &[
-    // The schema: which form one value may have.
+    // The schema checks each value on its own.
     (&["replicaCounts=2"], &["replicaCounts"]),
     (&["replicaCount=0"], &["replicaCount", "minimum"]),
     (&["replicaCount=\"2\""], &["replicaCount", "want integer"]),
@@ -29,7 +29,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["workflows.clusterKinds=[\"a b\"]"], &["/workflows/clusterKinds/0"]),
     (&["workflows.requireDigest=\"true\""], &["/workflows/requireDigest", "want boolean"]),
     (&["admissionPolicies.dryRun=\"true\""], &["/admissionPolicies/dryRun", "want boolean"]),
-    // A value of an earlier version.
+    // A value that an earlier version accepted.
     (&["admissionPolicies.markers=[\"system:admin\"]"], &["/admissionPolicies", "markers"]),
     (&["executionNamespace.podSecurity.enforce=\"strict\""], &["/executionNamespace/podSecurity/enforce"]),
     (&["executionNamespace.podSecurity.audit=\"baseline\""], &["/executionNamespace/podSecurity", "audit"]),
@@ -68,7 +68,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["hostAliases=[{\"ip\": \"10.0.0.1\"}]"], &["/hostAliases/0", "hostnames"]),
     (&["strategy.type=\"OnDelete\""], &["/strategy/type"]),
     (&["orchestrators=[{\"kind\": \"Robot\", \"name\": \"a\"}]"], &["/orchestrators/0/kind"]),
-    // The templates: which values go together.
+    // The templates check which values are allowed together.
     (&["rbac.people=false", "oncall=[{\"kind\": \"Group\", \"name\": \"sre\"}]"], &["oncall: its subjects are bound"]),
     (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
     (&["leaderElection.renewDeadline=\"8000ms\""], &["leaderElection.renewDeadline: 8000ms must be less than"]),
@@ -130,7 +130,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["extraArgs=[\"--watch-namespace=a\"]"], &["extraArgs: --watch-namespace=a is set by another value"]),
 ];
 
-/// Just within the limits.
+/// Values just within the limits.
 const ACCEPTED: &[&[&str]] = &[
     &["replicaCount=1", "leaderElection.enabled=false"],
     &["leaderElection.renewDeadline=\"7999ms\""],
@@ -144,14 +144,15 @@ const ACCEPTED: &[&[&str]] = &[
     &["image.digest=\"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\""],
 ];
 
-/// What a cluster lacks: what Helm is told of it, and the words of the refusal; none if the chart renders.
+/// Options that tell Helm what a cluster serves, each with words of the error message. `None` means that the chart
+/// renders.
 const CLUSTERS: &[(&[&str], Option<&str>)] = &[
     (&["--kube-version", "1.33.0"], None),
     (
         &["--kube-version", "1.32.9"],
         Some("chart requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9"),
     ),
-    // Without a cluster, as a GitOps tool renders, nothing is known of what it serves.
+    // GitOps tools render without a cluster, and do not know what it serves.
     (&["--set", "serviceMonitor.enabled=true"], None),
     (
         &["--set", "serviceMonitor.enabled=true", "--api-versions", "apiregistration.k8s.io/v1"],

@@ -1,4 +1,4 @@
-//! A pause of everything while executions are in every phase.
+//! A pause of the whole operator while executions are in every phase.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;
@@ -25,7 +25,7 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     world.await_running_step().await?;
     world.wfe("skipped").target("node/c").image(&held).create().await?;
     world.await_phase("skipped", "Skipped").await?;
-    // An execution that already waits because its namespace is paused.
+    // This execution already waits because its namespace is paused.
     annotate(&world, json!("upgrade, ask jo")).await?;
     world.wfe("pending").target("node/d").image(&bundle).create().await?;
     let pending = world.await_wfe("pending", "waits", is_paused).await?;
@@ -69,7 +69,7 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     for name in ["undecided", "pending"] {
         world.await_phase(name, "Completed").await?;
     }
-    // The same workflow has just completed on the target.
+    // The rival has the workflow that has just completed on this target.
     assert_eq!(world.await_terminal("rival").await?["status"]["skipDetails"]["reason"], "RecentlyRemediated");
     world.close().await
 }
@@ -93,7 +93,7 @@ async fn a_pause_of_the_namespace_of_the_target_holds_executions_of_other_namesp
     world.close().await
 }
 
-/// Waits until `/readyz` contains this text.
+/// Waits until the answer of `/readyz` contains this text.
 async fn await_readyz(operator: &Operator, wanted: &str) -> Result<()> {
     let ask = async || operator.get("health", "/readyz").await;
     ask_until(DEADLINE, &format!("/readyz says {wanted:?}"), ask, |(_, said)| said == wanted).await.map(drop)
@@ -104,7 +104,7 @@ pub(crate) fn is_paused(wfe: &Value) -> bool {
     condition(wfe, "Waiting") == "True Paused"
 }
 
-/// Pauses a world's namespace for this reason; null ends the pause.
+/// Pauses a world's namespace for a reason. Null ends the pause.
 pub(crate) async fn annotate(world: &World, why: Value) -> Result<()> {
     annotate_namespace(world, world.namespace(), why).await
 }

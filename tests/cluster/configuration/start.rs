@@ -1,4 +1,4 @@
-//! The `ConfigMap` at the start of an operator, and the subcommand that shows it.
+//! The `ConfigMap` when an operator starts, and the subcommand that shows the configuration.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The answer to each write in a WorkflowExecution's life is lost once, while the operator keeps running. The
-//! simulation covers the other faults of a write.
+//! The operator loses the answer to each write in a WorkflowExecution's life once, and keeps running. The simulation
+//! covers the other faults of a write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,22 @@ use super::judge::{History, assert_completed};
 use super::{CREATE, OWNER, lasting, sign, writes_of_a_life};
 use crate::expect::text;
 
-/// The faults in the life of one WorkflowExecution: each of these writes meets its fault the first time.
+/// The faults of one WorkflowExecution, by the sign of the write that meets the fault.
 type Troubles = HashMap<String, Fault>;
 
-/// The faults that are still to come, by the name of the WorkflowExecution.
+/// The remaining faults, by the name of the WorkflowExecution.
 #[derive(Default)]
 struct Plan(HashMap<String, Troubles>);
 
 impl Plan {
-    /// For each write, one WorkflowExecution that meets the fault only there.
+    /// Plans a separate WorkflowExecution for each write, which is the only one to meet the fault.
     fn each(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         for (n, write) in writes.iter().enumerate() {
             self.0.insert(format!("{label}-{n}"), HashMap::from([(write.clone(), fault.clone())]));
         }
     }
 
-    /// One WorkflowExecution that meets the fault at all these writes.
+    /// Plans one WorkflowExecution in which all these writes meet the fault.
     fn every(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         let troubles = writes.iter().map(|write| (write.clone(), fault.clone()));
         self.0.insert(label.to_owned(), troubles.collect());
@@ -47,12 +47,12 @@ async fn a_lost_answer_of_any_write_changes_nothing_in_the_end() -> Result<()> {
     carry_out(world, recording, plan).await
 }
 
-/// Leaves out the events: after a status write with an unknown result they may never come.
+/// Returns the writes without the events, which may be missing if the result of a status write is unknown.
 fn steps(writes: &[String]) -> Vec<String> {
     writes.iter().filter(|write| !write.contains(" events ")).cloned().collect()
 }
 
-/// Runs the planned WorkflowExecutions all at once, and checks that each ends as it would without faults.
+/// Runs the planned WorkflowExecutions at the same time, and checks that each ends as it would without faults.
 async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()> {
     let bundle = lasting(&world).await?;
     let plan = plan.0;
@@ -76,7 +76,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
             world.await_event(wfe, reason).await?;
         }
     }
-    // Each is counted exactly once: the watch shows a write whose answer was lost.
+    // Each write is counted exactly once, because the watch shows even a write whose answer was lost.
     let all = f64::from(u32::try_from(plan.len())?);
     let counted = |metrics: &Metrics| {
         let created = metrics.value("workflowexecution_pipelinerun_creation_total", &[]);
@@ -94,7 +94,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
     world.close().await
 }
 
-/// Returns the proxy's plan: each fault in `to_come` happens once, to the write with its sign.
+/// Returns a plan for the proxy. Each fault in `to_come` happens once, to the write with its sign.
 fn meet(
     sign: fn(&Request) -> String,
     to_come: Arc<Mutex<HashMap<String, Troubles>>>,

@@ -1,4 +1,4 @@
-//! kill -9 at every write of a WorkflowExecution's life.
+//! A kill (SIGKILL) of the operator at every write in a WorkflowExecution's life.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use wfe_testkit::{Proxy, Recording, When, World};
 use super::judge::{History, assert_completed};
 use super::{PROGRESS, lasting, short, sign, writes_of_a_life};
 
-/// How many worlds share the crash points. Each has one operator at a time.
+/// How many worlds the crash points are distributed over. One operator at a time runs in each.
 const WORLDS: usize = 5;
 
 #[tokio::test]
@@ -37,8 +37,7 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
     Ok(())
 }
 
-/// Kills an operator at each of these points, each time during a different WorkflowExecution. Another operator then
-/// continues.
+/// Kills an operator at each of these points, each time with another WorkflowExecution. A new operator then continues.
 async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -> Result<()> {
     let (short, lasting) = (short(world).await?, lasting(world).await?);
     let mut ended = Vec::new();

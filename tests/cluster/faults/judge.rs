@@ -1,4 +1,5 @@
-//! What may never be observed, whatever the faults: findings of the auditor, and writes that were accepted twice.
+//! Checks what must never happen under any fault: violations that the auditor finds, and writes that were accepted
+//! twice.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use wfe_testkit::{AuditEntry, Observed, Recording, World};
 use crate::audited::audited;
 use crate::expect::text;
 
-/// Everything that happened in a world.
+/// The recording and the audit log of a world.
 pub(crate) struct History {
     changes: Vec<Observed>,
     entries: Vec<AuditEntry>,
 }
 
-/// One PipelineRun as the recording shows it.
+/// One PipelineRun in the recording.
 #[derive(Default)]
 struct Run {
     owner: String,
@@ -23,7 +24,7 @@ struct Run {
 }
 
 impl History {
-    /// Ends a recording. Fails if the auditor finds anything, if something is unfinished, or if a write was accepted
+    /// Ends a recording. Fails if the auditor finds a violation, if anything is unfinished, or if a write was accepted
     /// twice.
     pub(crate) async fn judged(world: &World, recording: Recording) -> Result<Self> {
         let changes = audited(world, recording).await?;
@@ -33,17 +34,17 @@ impl History {
         Ok(history)
     }
 
-    /// Returns how many PipelineRuns were created for an execution.
+    /// Returns the number of PipelineRuns that were created for an execution.
     pub(crate) fn created_for(&self, wfe: &Value) -> usize {
         self.runs().values().filter(|run| run.owner == text(&wfe["metadata"]["uid"])).count()
     }
 
-    /// Returns how many released PipelineRuns there were.
+    /// Returns the number of PipelineRuns that were released.
     pub(crate) fn released(&self) -> usize {
         self.runs().values().filter(|run| run.released).count()
     }
 
-    /// Returns the entries of this kind in the audit log that were not refused.
+    /// Returns the requests of this kind in the audit log that the API server accepted.
     pub(crate) fn accepted(&self, verb: &str, resource: &str) -> impl Iterator<Item = &AuditEntry> {
         let (verb, resource) = (verb.to_owned(), resource.to_owned());
         self.entries
@@ -62,7 +63,7 @@ impl History {
         runs
     }
 
-    /// Returns the creates, releases and events that the API server has accepted twice.
+    /// Returns the creates, releases and events that the API server accepted twice.
     fn repeated_writes(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for entry in self.accepted("create", "events") {
@@ -81,7 +82,7 @@ impl History {
     }
 }
 
-/// Fails unless all these are Completed.
+/// Asserts that all these executions are Completed.
 #[track_caller]
 pub(crate) fn assert_completed<'a>(wfes: impl IntoIterator<Item = &'a Value>) {
     for wfe in wfes {

@@ -1,4 +1,4 @@
-//! For a while the API server is stopped, cut off, or refuses everything. Nothing is lost or done twice, and the
+//! For a while, the API server is stopped or cut off, or refuses everything. Nothing is lost or done twice, and the
 //! operator does not retry in a busy loop.
 
 use std::collections::BTreeMap;
@@ -12,23 +12,23 @@ use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
 
-/// The most requests in the first second of a failure: each watch with its list, a few times.
+/// The most requests in the first second of an outage: each watch and its list, a few times.
 const MOST_AT_FIRST: usize = 60;
-/// How often it may try a failing write within a second.
+/// How many times per second the operator may retry a failing write.
 const MOST_PER_SECOND: usize = 20;
 /// The most requests in each later second:
-/// - a list and a watch of each of the eight followed resources;
-/// - the CRD before each of them, for the two resources of this project;
+/// - a list and a watch for each of the eight watched resources;
+/// - a read of the CRD before them, for this project's two resources;
 /// - four writes, two events and a read for one execution;
-/// - the first few of the next round.
+/// - the first few requests of the next round.
 const MOST_LATER: usize = 2 * 8 + 2 * 2 + 7 + 4;
-/// How long the operator may take to become ready again. It waits ten seconds at most between two tries, and a watch
-/// that delivers nothing counts as failing for twenty.
+/// How long the operator may take to become ready again. It waits up to ten seconds between two tries. A watch that
+/// delivers nothing counts as failing for twenty seconds.
 const READY_WITHIN: Duration = Duration::from_secs(45);
-/// How long all executions may take to end. After a long outage, Tekton and the other controllers recover slowly.
+/// How long all executions may take to end. Tekton and the other controllers recover slowly after a long outage.
 const ENDED_WITHIN: Duration = Duration::from_mins(3);
 
-/// The length of an outage.
+/// Returns the duration of an outage.
 fn outage() -> Duration {
     if all() { Duration::from_mins(1) } else { Duration::from_secs(4) }
 }
@@ -38,9 +38,10 @@ fn outage() -> Duration {
 enum Kind {
     /// The operator's requests fail.
     Failing,
-    /// The operator's requests get no answer. It may still look ready, because silence is not noticed so soon.
+    /// The operator's requests get no answer. The operator may still be ready, because it does not notice silence so
+    /// soon.
     Silent,
-    /// The API server is stopped, for the test too.
+    /// The API server is stopped, so the test cannot use it either.
     Away,
 }
 
@@ -87,7 +88,7 @@ fn only_watches(fault: Fault) -> impl FnMut(&Request) -> Fault + Send + 'static 
 async fn a_partition_is_survived() -> Result<()> {
     let world = World::new("partition").await?;
     let proxy = Proxy::start(world.control_plane()).await?;
-    // The outage begins when a create has been sent and has not arrived.
+    // The outage begins after the operator has sent a create, and before the create arrives.
     let begin = async |new: &WfeBuilder| {
         let mut gate = proxy.hold(When::Before, |request| request.is(CREATE));
         new.create().await?;
@@ -121,7 +122,7 @@ async fn a_write_that_fails_for_a_while_is_not_spun_on() -> Result<()> {
     Ok(())
 }
 
-/// While an API server starts, it does not know the roles yet, and refuses what it allows a moment later.
+/// An API server that has just started does not know the roles yet. It refuses requests that it allows a moment later.
 #[tokio::test]
 async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<()> {
     let message = "pipelineruns.tekton.dev is forbidden: User \"system:serviceaccount:kubernaut-system:wfe-operator\" \
@@ -133,8 +134,8 @@ async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<
     Ok(())
 }
 
-/// Lets creates of runs fail for a while, and then lets the execution end. Returns the creates that were tried
-/// meanwhile.
+/// Lets the creation of a run fail for a while, and then waits until the execution has completed. Returns the creates
+/// that failed.
 async fn ending_well_after_failing(name: &str, fault: Fault) -> Result<Vec<Passed>> {
     let world = World::new(name).await?;
     let short = short(&world).await?;
@@ -169,8 +170,8 @@ async fn under_plan(name: &str, plan: impl FnMut(&Request) -> Fault + Send + 'st
     survive(world, &proxy, Kind::Failing, begin, async || Ok(())).await
 }
 
-/// Plays an outage between `begin` and `end`. One execution starts before it, and its run is done when the operator
-/// sees again. `begin` creates the second one at the beginning of the outage, and the third one follows after it.
+/// Plays an outage from `begin` to `end` with three executions. The first starts before the outage, and its run ends
+/// during it or soon afterwards. `begin` creates the second one, and the third is created after the outage.
 async fn survive(
     world: World,
     proxy: &Proxy,
@@ -230,7 +231,7 @@ async fn survive(
     world.close().await
 }
 
-/// The number of requests during an outage.
+/// The number of requests in the first second of an outage, and in later seconds.
 struct Rate {
     at_first: usize,
     later: usize,

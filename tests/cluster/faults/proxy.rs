@@ -1,4 +1,4 @@
-//! The fault proxy itself, in front of the real API server.
+//! The fault proxy in front of the real API server.
 
 use anyhow::Result;
 use kube::api::ListParams;

@@ -1,4 +1,4 @@
-//! Two operators on one execution namespace: only one execution at a time gets a target, whichever operator is faster.
+//! Two operators with one execution namespace. Only one execution at a time has a target, even if the operators race.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use super::judge::History;
 use super::{all, await_free, finish, held, short};
 use crate::expect::text;
 
-/// How many executions ask for the target in each round.
+/// How many executions compete for the target in each round.
 const STORM: usize = 50;
 const TARGET: &str = "node/worker-node-1";
 
-/// The number of rounds.
+/// Returns the number of rounds.
 fn rounds() -> usize {
     if all() { 100 } else { 5 }
 }
@@ -33,7 +33,7 @@ async fn two_operators_never_run_two_at_once_nor_one_twice() -> Result<()> {
             (0..STORM)
                 .map(|n| {
                     let name = format!("round-{round}-{n:02}");
-                    // Each has its own workflow, so no cooldown holds it back.
+                    // With a workflow of its own, no execution is held back by a cooldown.
                     world.wfe(&name).target(TARGET).workflow(&name).image(image)
                 })
                 .collect()
@@ -54,7 +54,8 @@ async fn two_operators_never_run_two_at_once_nor_one_twice() -> Result<()> {
     world.close().await
 }
 
-/// Creates all at the same moment, and holds the running one until all others are decided. Returns how many ran: one.
+/// Creates all executions at the same moment. The running one is held until all others are decided. Returns how many
+/// executions ran, which is one.
 async fn all_at_once(world: &World, round: usize, storm: &[WfeBuilder]) -> Result<usize> {
     try_join_all(storm.iter().map(WfeBuilder::create)).await?;
     let prefix = format!("round-{round}-");
@@ -72,7 +73,7 @@ async fn all_at_once(world: &World, round: usize, storm: &[WfeBuilder]) -> Resul
     Ok(1)
 }
 
-/// Creates one every few milliseconds, while runs end and the next ones begin. Returns how many ran: some.
+/// Creates an execution every few milliseconds, while runs end and further runs begin. Returns how many executions ran.
 async fn one_after_the_other(world: &World, round: usize, storm: &[WfeBuilder]) -> Result<usize> {
     for wfe in storm {
         wfe.create().await?;

@@ -1,4 +1,4 @@
-//! The table of 000: failures in a row before anything ran, and what resets the count.
+//! The table of 000: consecutive failures before anything ran, and what resets their number.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -8,7 +8,7 @@ use super::past::{Past, past};
 use super::{WAITS, assert_charged, assert_skipped, refuse_runs};
 use crate::audited::audited;
 
-/// Each failure of the row is a refusal by the API server because of a quota.
+/// Each of these failures is a create that the API server refuses because of a quota.
 #[tokio::test]
 async fn failures_back_off_for_one_two_four_eight_and_ten_minutes_and_then_stop() -> Result<()> {
     let world = World::new("backoff").await?;

@@ -1,4 +1,5 @@
-//! An execution failure blocks at any age, before every other rule, until a success or a clearance.
+//! An execution failure of any age blocks its target until a success or a clearance. This rule applies before every
+//! other rule.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -12,7 +13,7 @@ use crate::audited::audited;
 const MONTH: TimeDelta = TimeDelta::days(30);
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
-/// Builds an execution that is to recover another one.
+/// Returns an execution that is the recovery of another one.
 fn recovery(wfe: WfeBuilder, of: &str) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["recoveryOf"] = json!(of))
 }

@@ -1,4 +1,4 @@
-//! The table of 001: cooldown, per workflow and target.
+//! The table of 001: the cooldown of each workflow on each target.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -18,7 +18,7 @@ async fn the_same_workflow_cools_down_and_another_does_not() -> Result<()> {
     for (target, ago) in [("node/warm", recent), ("node/cold", TimeDelta::minutes(5)), ("node/twice", recent)] {
         past(&world, &target.replace('/', "-"), target, "w1", 1, ago, Past::Completed).await?;
     }
-    // w1, then w2, and then w1 again within the cooldown of w1.
+    // First w1, then w2, and then w1 again while w1 cools down.
     past(&world, "between", "node/twice", "w2", 2, TimeDelta::minutes(1), Past::Completed).await?;
     let _operator = world.operator().start().await?;
     for (name, target, workflow) in [

@@ -1,7 +1,7 @@
-//! Times of a wrong clock, and statuses that no operator has written. The message names the execution at fault, and
-//! nothing runs early. The only exception is a Tekton clock that is behind, which is reported.
+//! Times of a wrong clock, and statuses that no operator has written. The message names the faulty execution, and
+//! nothing runs early. The only exception is a Tekton clock that is behind, which the operator reports.
 //!
-//! `poison` covers what the current CRD refuses.
+//! `poison` covers statuses that the current CRD refuses.
 
 use anyhow::Result;
 use chrono::{SubsecRound as _, TimeDelta, Utc};
@@ -27,7 +27,7 @@ async fn a_run_whose_clock_is_ahead_is_cut_and_one_whose_clock_is_behind_is_beli
         end_run(&world, name, how, at).await?;
         let ended = world.await_terminal(name).await?;
         let status = &ended["status"];
-        // At most a minute after now, rounded up (section 9).
+        // The time is limited to one minute from now, rounded up (section 9).
         let latest = Utc::now() + TimeDelta::seconds(61);
         assert!(moment(&status["completionTime"])? <= latest, "{ended:#}");
         assert!(text(&status["duration"]).ends_with('s'), "{ended:#}");
@@ -45,7 +45,7 @@ async fn a_run_whose_clock_is_ahead_is_cut_and_one_whose_clock_is_behind_is_beli
         world.wfe(&next).target(&format!("node/{name}")).create().await?;
         assert_skipped(&world, &next, "RecentlyRemediated", name).await?;
     }
-    // The cooldown was over before it began, which was reported.
+    // By the wrong time, the cooldown is already over. The operator has reported this.
     world.wfe("after-behind").target("node/behind").create().await?;
     world.await_phase("after-behind", "Running").await?;
     world.close().await

@@ -1,4 +1,4 @@
-//! Writes past executions as an operator would have left them.
+//! Writes past executions as an operator would have recorded them.
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -9,15 +9,16 @@ use wfe_testkit::{World, wfe};
 /// How a past execution ended.
 #[derive(Clone, Copy)]
 pub(crate) enum Past {
-    /// It completed.
+    /// The execution completed.
     Completed,
-    /// Nothing of it ran: the number of such failures in a row, this one included, and how long the target backs off.
+    /// The execution failed before anything ran. The values are its number among such failures in a row, and the
+    /// target's backoff.
     NothingRan(u32, TimeDelta),
-    /// Something of it ran.
+    /// The execution failed after something ran.
     Ran,
 }
 
-/// Writes an execution that ended this long ago. A negative value is an end in the future.
+/// Creates an execution that ended this long ago. A negative duration is an end in the future.
 pub(crate) async fn past(
     world: &World,
     name: &str,
@@ -31,7 +32,7 @@ pub(crate) async fn past(
     ended(world, name, number, ago, how).await
 }
 
-/// Writes to an execution that it ended this long ago.
+/// Writes the status of an execution that ended this long ago.
 pub(crate) async fn ended(world: &World, name: &str, number: u64, ago: TimeDelta, how: Past) -> Result<()> {
     let ended = Utc::now() - ago;
     let started = running(world, name, number, ended);
@@ -48,13 +49,13 @@ pub(crate) async fn ended(world: &World, name: &str, number: u64, ago: TimeDelta
     write(world, name, &steps).await
 }
 
-/// The status of an execution that committed at this time to a run that does not exist.
+/// Returns the status of an execution that committed at this time to a run that does not exist.
 pub(crate) fn running(world: &World, name: &str, number: u64, at: DateTime<Utc>) -> Value {
     let run = json!({"name": format!("past-{number}"), "uid": format!("past-{name}"), "namespace": world.execution_namespace()});
     json!({"phase": "Running", "startTime": time(at), "pipelineRunRef": run, "runSequence": number})
 }
 
-/// Writes five failures before anything ran, named `<name>-1` to `<name>-5`. The last one ended this long ago.
+/// Creates five failures before anything ran, named `<name>-1` to `<name>-5`. The last one ended this long ago.
 pub(crate) async fn five_failures(
     world: &World,
     name: &str,
@@ -81,7 +82,7 @@ fn failed(number: u64, at: DateTime<Utc>, ran: bool) -> Value {
     })
 }
 
-/// Writes statuses of an execution, one after the other.
+/// Writes statuses to an execution, one after the other.
 pub(crate) async fn write(world: &World, name: &str, steps: &[Value]) -> Result<()> {
     let executions = world.api(&wfe::resource(), world.namespace());
     for status in steps {

@@ -1,7 +1,7 @@
 //! Ends runs in Tekton's place, at times that the test chooses.
 //!
-//! Tekton's controller must be stopped meanwhile: if one of its writes meets a conflict, it reads the run again and
-//! overwrites the status. These tests therefore share a control plane without that controller.
+//! Tekton's controller must not run: after a conflict, it would read the run again and overwrite the status. These
+//! tests therefore share a control plane without this controller.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -13,10 +13,10 @@ use wfe_testkit::{ControlPlane, Options, World, look};
 use super::past::time;
 use crate::expect::text;
 
-/// The control plane without a Tekton controller. It ends with this process.
+/// The control plane without Tekton's controller. It ends with this process.
 static STAGE: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Creates a world in which runs do nothing until the test ends them.
+/// Creates a world whose runs do nothing until the test ends them.
 pub(super) async fn stage(name: &str) -> Result<World> {
     let start = async || {
         let control_plane = ControlPlane::start(Options { pods: false, ..Options::default() }).await?;
@@ -31,12 +31,12 @@ pub(super) async fn stage(name: &str) -> Result<World> {
 pub(super) enum End {
     /// The run succeeds.
     Completed,
-    /// The bundle cannot be fetched, so nothing of the run starts.
+    /// The bundle cannot be fetched, so that no task of the run starts.
     NothingRan,
 }
 
-/// Ends the run of an execution with this `completionTime` once it has been released. Returns the execution as it was
-/// while it ran.
+/// Ends the run of an execution with this `completionTime` after the run was released. Returns the execution while it
+/// was running.
 pub(super) async fn end_run(world: &World, name: &str, how: End, completed_at: DateTime<Utc>) -> Result<Value> {
     let wfe = world.await_phase(name, "Running").await?;
     let run = text(&wfe["status"]["pipelineRunRef"]["name"]);

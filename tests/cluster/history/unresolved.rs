@@ -1,4 +1,4 @@
-//! A bundle that does not exist, on a Tekton that can report it.
+//! A bundle that does not exist, with a Tekton that can report this.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,8 +10,8 @@ use wfe_testkit::{ControlPlane, Options, World};
 use super::{WAITS, assert_charged, assert_skipped};
 use crate::expect::text;
 
-/// Lets resolutions fail. Tekton's own CRD requires a result in every status, and the API server therefore refuses the
-/// status of a failed resolution.
+/// Makes Tekton able to report failed resolutions. Its own CRD requires a result in every status, so the API server
+/// refuses the status of a failed resolution.
 async fn let_resolutions_fail(control_plane: &ControlPlane) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(control_plane.client().await?);
     let name = "resolutionrequests.resolution.tekton.dev";

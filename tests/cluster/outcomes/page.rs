@@ -1,4 +1,4 @@
-//! The reference page: a table of the results.
+//! The reference page with a table of the results.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn path() -> PathBuf {
     repository().join("docs/reference/outcomes.md")
 }
 
-/// Writes the page if that is requested, and otherwise compares it.
+/// Writes the page if the environment requests it. Otherwise compares the page with the results.
 pub(super) fn write_or_compare(current: &Version, oldest: &Version) -> Result<()> {
     let page = page(current, oldest);
     if std::env::var_os("WFE_WRITE_OUTCOMES").is_some_and(|value| value == "1") {
@@ -25,7 +25,7 @@ pub(super) fn write_or_compare(current: &Version, oldest: &Version) -> Result<()
     Ok(())
 }
 
-/// Compares the lines of some outcomes with those of the page.
+/// Compares the lines of some outcomes with the lines on the page.
 pub(super) fn compare_lines(seen: &[Seen]) -> Result<()> {
     let written = read()?;
     let missing: Vec<String> = seen
@@ -95,7 +95,7 @@ Times are left out, since they differ.
     text
 }
 
-/// The table row of an outcome.
+/// Returns the table row of an outcome.
 fn line(seen: &Seen) -> String {
     let execution = match (seen.phase.as_str(), seen.executed) {
         ("Failed", true) => format!("Failed: {}, execution failure", seen.reason),
@@ -121,7 +121,7 @@ fn line(seen: &Seen) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// The item of an outcome in the list of summaries.
+/// Returns the list item with an outcome's summary; `None` if there is no summary.
 fn summary(seen: &Seen) -> Option<String> {
     (!seen.summary.is_empty()).then(|| format!("- `{}`: {}", seen.play, escaped(&seen.summary)))
 }

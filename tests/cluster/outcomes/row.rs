@@ -14,7 +14,7 @@ pub(super) enum Started {
 }
 
 impl Started {
-    /// The status of the condition `Started`.
+    /// Returns the status of the condition `Started`.
     pub(super) const fn status(self) -> &'static str {
         match self {
             Self::No => "False",
@@ -29,22 +29,22 @@ impl Started {
 pub(super) struct Row {
     /// The name of the outcome.
     pub(super) play: &'static str,
-    /// Whether the outcome takes only seconds, and is always played.
+    /// Whether the outcome takes only seconds, and is therefore always played.
     pub(super) quick: bool,
-    /// The operator's `--start-deadline`, if the outcome waits for it.
+    /// The operator's `--start-deadline`, if the outcome depends on it.
     pub(super) start_deadline: Option<&'static str>,
     started: Started,
-    /// The reason of the failure, or none for Completed.
+    /// The reason of the failure; `None` for Completed.
     reason: Option<FailureReason>,
     task: (&'static str, i64),
     step: Option<&'static str>,
     exit: Option<i64>,
     event: Option<&'static str>,
-    /// The changes of the row with the oldest Tekton, which has fewer words.
+    /// How the row changes with the oldest Tekton, whose statuses say less.
     oldest: Option<fn(Self) -> Self>,
 }
 
-/// A row whose execution is Completed after something ran.
+/// Returns a row whose execution is Completed after something ran.
 pub(super) const fn completed(play: &'static str) -> Row {
     Row {
         play,
@@ -60,13 +60,13 @@ pub(super) const fn completed(play: &'static str) -> Row {
     }
 }
 
-/// A row whose execution is Failed with this reason.
+/// Returns a row whose execution is Failed with this reason.
 pub(super) const fn failed(play: &'static str, reason: FailureReason, started: Started) -> Row {
     Row { reason: Some(reason), started, ..completed(play) }
 }
 
 impl Row {
-    /// The same row, but always played.
+    /// Makes the row one that is always played.
     pub(super) const fn quick(self) -> Self {
         Self { quick: true, ..self }
     }
@@ -75,7 +75,7 @@ impl Row {
         Self { started, ..self }
     }
 
-    /// The failed task of the pipeline, and its index.
+    /// Expects this failed task of the pipeline, with its index.
     pub(super) const fn task(self, name: &'static str, index: i64) -> Self {
         Self { task: (name, index), ..self }
     }
@@ -88,12 +88,12 @@ impl Row {
         Self { exit: Some(code), ..self }
     }
 
-    /// An event that the operator must write.
+    /// Expects an event with this reason.
     pub(super) const fn event(self, reason: &'static str) -> Self {
         Self { event: Some(reason), ..self }
     }
 
-    /// The same row with this reason.
+    /// Expects this reason instead.
     pub(super) const fn because(self, reason: FailureReason) -> Self {
         Self { reason: Some(reason), ..self }
     }
@@ -103,7 +103,7 @@ impl Row {
         Self { oldest: Some(change), ..self }
     }
 
-    /// The row for this Tekton.
+    /// Returns the row for this Tekton.
     pub(super) fn with(self, tekton: Tekton) -> Self {
         match self.oldest {
             Some(change) if tekton == Tekton::Oldest => change(self),
@@ -111,7 +111,7 @@ impl Row {
         }
     }
 
-    /// The execution ends because nothing starts before this deadline.
+    /// Expects the execution to end because nothing has started by this deadline.
     pub(super) const fn by_start_deadline(self, deadline: &'static str) -> Self {
         Self { start_deadline: Some(deadline), ..self }
     }

@@ -1,4 +1,4 @@
-//! The table: the status of an execution for each outcome.
+//! The table of outcomes, with the status of an execution for each.
 
 use wfe_api::FailureReason::{
     ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
@@ -7,7 +7,7 @@ use wfe_api::FailureReason::{
 use super::row::Started::{No, NobodyKnows, Yes};
 use super::row::{Row, completed, failed};
 
-/// Long enough for Tekton to start everything that can start, even on a machine that compiles meanwhile.
+/// A time-out after which Tekton has started everything that can start, even on a machine that compiles meanwhile.
 const SOON: &str = "15s";
 
 pub(super) fn rows() -> Vec<Row> {

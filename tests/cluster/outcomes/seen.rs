@@ -1,4 +1,4 @@
-//! The results of one outcome: in Tekton's objects, and in the execution.
+//! The results of one outcome, in Tekton's objects and in the execution.
 
 use serde_json::Value;
 use wfe_testkit::{Change, Observed, World};
@@ -8,21 +8,21 @@ use wfe_tests::stable;
 use super::stage::{RUN, SECRET};
 use crate::expect::{condition, text};
 
-/// A limit of the specification, in characters.
+/// The maximum length of a summary in the specification, in characters.
 const SUMMARY: usize = 1000;
 
-/// The results.
+/// The results of an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// The outcome.
+    /// The name of the outcome.
     pub(super) play: &'static str,
     /// What happens in this outcome.
     pub(super) about: &'static str,
     /// The reason of the PipelineRun.
     pub(super) run: String,
-    /// The reasons of its tasks, in the order of their creation.
+    /// The reasons of the run's tasks, in the order of their creation.
     pub(super) tasks: String,
-    /// The condition `Started`: status and reason.
+    /// The status and the reason of the condition `Started`.
     pub(super) started: String,
     /// The phase.
     pub(super) phase: String,
@@ -42,7 +42,7 @@ pub(super) struct Seen {
     pub(super) summary: String,
     /// The reasons of the events about the execution.
     pub(super) events: Vec<String>,
-    /// Violations of the rules for every outcome.
+    /// Violations of the rules that apply to every outcome.
     pub(super) broken: Vec<String>,
 }
 
@@ -69,13 +69,13 @@ impl Seen {
         }
     }
 
-    /// The status of the condition `Started`.
+    /// Returns the status of the condition `Started`.
     pub(super) fn started_status(&self) -> &str {
         self.started.split(' ').next().unwrap_or_default()
     }
 }
 
-/// Checks the rules for every ended execution.
+/// Checks the rules that apply to every ended execution.
 fn broken(wfe: &Value) -> Vec<String> {
     let (status, details) = (&wfe["status"], &wfe["status"]["failureDetails"]);
     let mut broken = Vec::new();
@@ -98,7 +98,7 @@ fn broken(wfe: &Value) -> Vec<String> {
     broken
 }
 
-/// Returns the last states of the objects of these kinds, in the order of their creation, and whether they are gone.
+/// Returns the last states of all objects of these kinds in the order of their creation, each with whether it is gone.
 fn last_states<'a>(changes: &'a [Observed], kinds: &[&str]) -> Vec<(&'a Value, bool)> {
     let mut last: Vec<(&Value, bool)> = Vec::new();
     for change in changes.iter().filter(|change| kinds.contains(&change.kind.as_str())) {
@@ -112,7 +112,7 @@ fn last_states<'a>(changes: &'a [Observed], kinds: &[&str]) -> Vec<(&'a Value, b
     last
 }
 
-/// The reason of an object's condition, with a note if the object is gone.
+/// Returns the reason of an object's condition, with a note if the object is gone.
 fn reason((object, gone): (&Value, bool)) -> String {
     let reason = text(&object["status"]["conditions"][0]["reason"]);
     let reason = if reason.is_empty() { "none" } else { reason };
@@ -134,13 +134,13 @@ fn tasks(changes: &[Observed]) -> String {
     named.collect::<Vec<_>>().join("; ")
 }
 
-/// Replaces durations and times.
+/// Replaces durations and times in a text.
 fn timeless(text: &str) -> String {
     let belongs = |one: char| one.is_ascii_alphanumeric() || matches!(one, '.' | ':' | '-' | '+');
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find(|one: char| one.is_ascii_digit()) {
-        // A word with letters before its digits is a name.
+        // If letters come before the digits, the word is a name.
         let inside = rest[..start].chars().next_back().is_some_and(belongs);
         let end = rest[start..].find(|one| !belongs(one)).map_or(rest.len(), |length| start + length);
         let word = rest[start..end].trim_end_matches(['.', ':']);

@@ -1,4 +1,4 @@
-//! Plays one outcome through its own operator.
+//! Plays one outcome with an operator of its own.
 
 use anyhow::{Context as _, Result};
 use kube::api::DeleteParams;
@@ -10,10 +10,10 @@ use super::row::Row;
 use super::seen::Seen;
 use crate::expect::condition;
 
-/// The first run on the target of all plays.
+/// The name of the first run on the target that all plays use.
 pub(super) const RUN: &str = "wfe-ac45b7d6911e97a5-1";
 const TARGET: &str = "node/worker-node-1";
-/// A parameter of all plays.
+/// The parameter that all plays have.
 pub(super) const TOKEN: &str = "TOKEN";
 /// The value of that parameter, which no object may reveal.
 pub(super) const SECRET: &str = "s3cr3t-value-of-a-parameter";
@@ -39,7 +39,7 @@ pub(super) async fn play(control_plane: &ControlPlane, row: &Row, play: &Play) -
     play.perform(&world, RUN).await?;
     world.await_terminal(play.name).await?;
     if play.end == End::Leaves {
-        // The remains of the run do not end by themselves.
+        // The remains of this run do not end by themselves.
         world
             .api(&look::pods(), &world.execution_namespace())
             .delete_collection(&DeleteParams::default(), &kube::api::ListParams::default())

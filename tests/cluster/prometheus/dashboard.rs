@@ -1,4 +1,4 @@
-//! The dashboard as data: its rows, its panels and their queries.
+//! The dashboard as data: its rows, its panels, and the panels' queries.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -17,11 +17,11 @@ pub(super) struct Panel {
     pub(super) title: String,
     /// Grafana's name of the unit.
     pub(super) unit: String,
-    /// Each query with the text of its legend.
+    /// The queries, each with the text of its legend.
     pub(super) queries: Vec<(String, String)>,
 }
 
-/// Reads the shipped dashboard. The variables in its queries have the values that Grafana would insert.
+/// Reads the shipped dashboard. The variables in the queries are replaced by the values that Grafana would insert.
 pub(super) fn read(namespace: &str, job: &str) -> Result<Vec<Row>> {
     let file = repository().join("deploy/chart/files/dashboard.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(file)?)?;

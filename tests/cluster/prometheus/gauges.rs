@@ -1,4 +1,4 @@
-//! The gauges for waiting, paused and draining executions, and the alerts that read them, from beginning to end.
+//! The gauges for waiting, paused and draining executions, and the alerts that use them, from beginning to end.
 
 use std::collections::BTreeMap;
 

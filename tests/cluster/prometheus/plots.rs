@@ -1,4 +1,4 @@
-//! Plots the results of the dashboard's queries: one picture for each row, for docs/monitoring.md. Grafana's plots look
+//! Plots the results of the dashboard's queries for docs/monitoring.md, one picture for each row. Grafana's plots look
 //! better.
 
 use std::fmt::Write as _;
@@ -18,14 +18,14 @@ const COLORS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd"
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 185.0;
 
-/// A line of a plot.
+/// A line in a plot.
 struct Line {
     label: String,
     /// Seconds since the left edge, and the value.
     points: Vec<(f64, f64)>,
 }
 
-/// Writes the picture of each row of the dashboard.
+/// Writes a picture of each row of the dashboard.
 pub(super) async fn write(prometheus: &Prometheus, rows: &[Row]) -> Result<()> {
     let dir = repository().join("docs/monitoring");
     std::fs::create_dir_all(&dir)?;
@@ -57,15 +57,15 @@ async fn lines(prometheus: &Prometheus, panel: &Panel) -> Result<Vec<Line>> {
             lines.push(Line { label: named(legend, &series["metric"]), points });
         }
     }
-    // Lines with the highest peaks come first, because there is no room for all.
+    // There is not enough room for all lines. Those with the highest peaks are plotted.
     let peak = |line: &Line| line.points.iter().map(|point| point.1).fold(0.0, f64::max);
     lines.sort_by(|left, right| peak(right).total_cmp(&peak(left)));
     lines.truncate(COLORS.len());
     Ok(lines)
 }
 
-/// Puts the labels of a series into its legend. The label that separates the replicas of a test means nothing to a
-/// reader.
+/// Inserts the labels of a series into its legend. The label that distinguishes a test's replicas is left out, because
+/// a reader does not need it.
 fn named(legend: &str, labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten().filter(|(name, _)| *name != "instance");
     let named =
@@ -130,7 +130,7 @@ fn plot(panel: &Panel, lines: &[Line]) -> String {
     svg
 }
 
-/// Formats a value with its unit, short.
+/// Formats a value briefly, with its unit.
 fn shown(value: f64, unit: &str) -> String {
     match unit {
         "bytes" => format!("{:.0} MB", value / 1e6),

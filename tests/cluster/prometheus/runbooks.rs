@@ -1,4 +1,4 @@
-//! The commands of the runbooks, as they stand there: by a person who has the roles of the person on call alone.
+//! The commands in the runbooks, run exactly as written by a person who has only the role of the person on call.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::expect::text;
 use crate::history::unusable;
 use crate::schedules::create;
 
-/// The commands of `kubectl` and of the plugin that read.
+/// The commands of `kubectl` and of the plugin that only read.
 const READS: [&str; 11] = [
     "get",
     "describe",
@@ -29,7 +29,7 @@ const READS: [&str; 11] = [
     "wfe status",
 ];
 
-/// Those that write, and those of an administrator: nobody runs them here.
+/// Commands that write, and commands for an administrator. The test does not run them.
 const WRITES: [&str; 11] = [
     "annotate",
     "apply",
@@ -44,17 +44,18 @@ const WRITES: [&str; 11] = [
     "wfe schedule suspend",
 ];
 
-/// The name of a program or of a command, without what it is asked.
+/// Code spans that only name a program or a command, without arguments.
 const NAMES: [&str; 2] = ["kubectl wfe", "kubectl wfe explain"];
 
-/// What a sentence asks about objects that are not this project's: its reader needs rights of their own.
+/// Parts of commands that read objects of other projects. Such a command may be in a sentence only, because its reader
+/// needs additional permissions.
 const OTHERS: [&str; 2] = ["--namespace tekton-pipelines", "get node "];
 
 /// A command of a runbook.
 struct Written {
     page: PathBuf,
     command: String,
-    /// Whether it stands in a block of its own, and not in a sentence.
+    /// Whether the command is in a fenced block, and not in a sentence.
     is_fenced: bool,
 }
 
@@ -66,7 +67,7 @@ async fn the_person_on_call_may_do_what_the_runbooks_ask() -> Result<()> {
     unusable(world.wfe("failed").target(&target)).create().await?;
     let failed = world.await_phase("failed", "Failed").await?;
     assert_eq!(text(&failed["status"]["target"]), target);
-    // A schedule of the same name, so that NAME may be either.
+    // The schedule has the name of the execution, so that NAME may stand for either.
     let suspended = json!({"interval": "1h", "suspend": true});
     create(&world, "failed", &target, "registry.invalid/w:1", &suspended).await?;
     pods_to_ask(&world).await?;
@@ -76,7 +77,7 @@ async fn the_person_on_call_may_do_what_the_runbooks_ask() -> Result<()> {
     symlink(world.control_plane().kubectl_path(), home.join("kubectl"))?;
     symlink(workspace_binary("kubectl-wfe")?, home.join("kubectl-wfe"))?;
     let on_call = world.person("on-call", &["wfe-oncall"], None).await?;
-    // The words of a refusal to this person: a list shows the messages of other tests, too.
+    // Words of a refusal to this person. A list may also show the messages of other tests.
     let lacks = [&*world.user("on-call"), "Error from server (Forbidden)", "as you may not get"];
 
     let (mut tried, mut elsewhere) = (0, BTreeSet::new());
@@ -102,7 +103,8 @@ async fn the_person_on_call_may_do_what_the_runbooks_ask() -> Result<()> {
             .replace("kubernaut-system", &world.system_namespace());
         let (code, said) = run(&world, &home, &on_call, &line).await?;
         ensure!(!lacks.iter().any(|words| said.contains(words)), "{}: {command}\n{said}", page.display());
-        // That it would not run is an answer too. No kubelet is here to ask for a log, and no run and no Lease exist.
+        // A prediction that nothing would run is an answer too, and has the exit code 1. Logs are not available without
+        // a kubelet, and no run and no Lease exist.
         let is_answer = match code {
             0 => true,
             1 if command.starts_with("kubectl wfe ") => true,
@@ -117,7 +119,7 @@ async fn the_person_on_call_may_do_what_the_runbooks_ask() -> Result<()> {
     world.close().await
 }
 
-/// The roles of the person on call stand in place of `wfe-explain`, and give no right to write.
+/// The role `wfe-oncall` includes `wfe-explain`, and grants no permission to write.
 #[test]
 fn the_person_on_call_may_explain_and_changes_nothing() -> Result<()> {
     let given: BTreeSet<_> = rights_of_people("wfe-oncall")?.into_iter().collect();
@@ -141,12 +143,12 @@ fn the_person_on_call_may_explain_and_changes_nothing() -> Result<()> {
 }
 
 impl Written {
-    /// Returns whether it is this command of kubectl or of the plugin.
+    /// Returns whether this is a certain command of kubectl or of the plugin.
     fn is(&self, command: &str) -> bool {
         self.command.strip_prefix("kubectl ").is_some_and(|rest| format!("{rest} ").starts_with(&format!("{command} ")))
     }
 
-    /// Returns whether it reads. One that is not known is an error: it may be both.
+    /// Returns whether the command only reads. An unknown command is an error, because it may read or write.
     fn reads(&self) -> Result<bool> {
         let reads = READS.iter().any(|it| self.is(it));
         let is_known = reads || WRITES.iter().any(|it| self.is(it));
@@ -155,7 +157,7 @@ impl Written {
     }
 }
 
-/// Reads all commands of kubectl in the runbooks, in blocks and in sentences.
+/// Finds all kubectl commands in the runbooks, in blocks and in sentences.
 fn written() -> Result<Vec<Written>> {
     let mut written = Vec::new();
     for page in fs::read_dir(repository().join("docs/runbooks"))? {
@@ -167,7 +169,7 @@ fn written() -> Result<Vec<Written>> {
                 is_fenced = !is_fenced;
                 continue;
             }
-            // Every second part of a sentence stands between backticks.
+            // Every second part of a sentence is between backticks.
             let spans: Vec<&str> = if is_fenced { vec![line] } else { line.split('`').skip(1).step_by(2).collect() };
             let commands = spans.into_iter().filter(|span| span.starts_with("kubectl "));
             let commands = commands.filter(|command| !NAMES.contains(command));
@@ -177,8 +179,8 @@ fn written() -> Result<Vec<Written>> {
     Ok(written)
 }
 
-/// Puts a pod beside the operator, and one beside the runs. They are on no node, and have no logs. The API server
-/// refuses a person who may not read logs all the same.
+/// Creates a pod in the operator's namespace and one in the namespace of the runs. They have no node and no logs, but
+/// the API server still refuses a person who may not read logs.
 async fn pods_to_ask(world: &World) -> Result<()> {
     for namespace in [world.system_namespace(), world.execution_namespace()] {
         let labels = json!({"app.kubernetes.io/name": "wfe-operator"});
@@ -190,7 +192,7 @@ async fn pods_to_ask(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Runs a line as a shell does, and returns its exit code and what it said.
+/// Runs a line in a shell, and returns the exit code and the output.
 async fn run(world: &World, home: &Path, kubeconfig: &Path, line: &str) -> Result<(i32, String)> {
     let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = process::command("bash")?;

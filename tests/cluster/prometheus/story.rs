@@ -1,5 +1,5 @@
-//! A real Prometheus scrapes a real operator. Executions succeed, fail and are skipped meanwhile, and one target is
-//! exhausted. The test checks which alerts fire and what the dashboard shows.
+//! A real Prometheus scrapes a real operator. Executions succeed, fail and are skipped, and one target is exhausted.
+//! The test checks which alerts fire, and what the dashboard shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::{JOB, dashboard, plots, rules_file, scrape};
 use crate::clearing::clear;
 use crate::expect::text;
 
-/// How long the story lasts for the plots of the documentation.
+/// How long the story lasts if it is plotted for the documentation.
 const PLOTTED: Duration = Duration::from_secs(plots::SECONDS);
 const DATA_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 struct Images {
     works: String,
     breaks: String,
-    /// Its image cannot be pulled.
+    /// The workflow of this bundle has an image that cannot be pulled.
     missing: String,
 }
 
@@ -33,10 +33,10 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
         breaks: world.push_pipeline("breaks", &Pipeline::new().task("apply", Outcome::Exit(1))).await?,
         missing: world.push_pipeline("missing", &Pipeline::new().task("apply", Outcome::ImagePull)).await?,
     };
-    // After a failure the target backs off for a second: five failures in a row take some seconds.
+    // After a failure, the target backs off for one second. Five failures in a row therefore take some seconds.
     let short = |flag| (flag, "1s");
     let flags = ["--base-cooldown-period", "--max-cooldown-period"].map(short);
-    // A limit that is never full has data, too.
+    // A limit has data even if it is never reached.
     let limited = world.operator().arg("--limits", "[{name: all, maxRunning: 100}]");
     let operator = flags.into_iter().fold(limited, |it, (flag, time)| it.arg(flag, time)).start().await?;
     let prometheus = scrape(&world, &operator).await?;
@@ -53,7 +53,7 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     let firing = prometheus
         .await_firing("what waits for a review", |it| it.contains_key("WorkflowExecutionManualReviewWaiting"))
         .await?;
-    // On a fast machine the skips in between are enough for a storm.
+    // On a fast machine, the skips in the meantime are enough for the alert about a storm.
     let expected = ["TargetExhausted", "ManualReviewWaiting", "BackoffStorm"];
     let others: Vec<&String> =
         firing.keys().filter(|name| !expected.contains(&name.trim_start_matches("WorkflowExecution"))).collect();
@@ -77,7 +77,8 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     world.close().await
 }
 
-/// Executions that succeed, that fail half way, that are skipped after either, and rivals.
+/// Creates executions that succeed, executions that fail half-way, executions that are skipped because of these, and
+/// rivals.
 async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
     let create = async |name: &str, target: &str, workflow: &str, image: &str| {
         let (name, target) = (format!("{name}-{number}"), format!("node/{target}-{number}"));
@@ -96,14 +97,14 @@ async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
     for name in ["again", "after", "rival-a", "rival-b", "rival-c"] {
         ends(name).await?;
     }
-    // A person examines the failure a little later.
+    // A few rounds later, a person clears the failure.
     if let Some(earlier) = number.checked_sub(4).filter(|earlier| *earlier > 0) {
         clear(world, &format!("breaks-{earlier}"), "looked at it, all in order").await?;
     }
     Ok(())
 }
 
-/// Creates executions on one target until five have failed there, because their image cannot be pulled.
+/// Creates executions on one target until five have failed there because their image cannot be pulled.
 async fn exhaust(world: &World, image: &str) -> Result<()> {
     let mut failures = 0;
     for ask in 0..500 {
@@ -127,7 +128,7 @@ async fn exhaust(world: &World, image: &str) -> Result<()> {
     bail!("only {failures} of five executions have failed, and the others were skipped");
 }
 
-/// Returns the queries of the dashboard, and the metrics that the rules name.
+/// Returns the queries of the dashboard, and the metrics in the rules.
 fn queries(namespace: &str) -> Result<BTreeSet<String>> {
     let rows = dashboard::read(namespace, JOB)?;
     let panels = rows.into_iter().flat_map(|row| row.panels);
@@ -135,14 +136,14 @@ fn queries(namespace: &str) -> Result<BTreeSet<String>> {
     let rules = std::fs::read_to_string(rules_file())?;
     let words = rules.split(|it: char| !(it.is_ascii_alphanumeric() || "_:".contains(it)));
     let named = words.filter(|word| word.starts_with("workflowexecution_") || word.starts_with("workflowexecution:"));
-    // The shipped policies are not in this cluster, and this operator does not check for them: see the module
-    // `policies`. Nothing recurs here either: see the module `gauges`.
+    // The operator does not check the shipped policies here, because this cluster has none. The module `policies` tests
+    // that metric. No workflow recurs here either: the module `gauges` tests that.
     let elsewhere = ["workflowexecution_policy_missing", "workflowexecution_recurring_successes"];
     let looked_at = named.filter(|word| !elsewhere.contains(word));
     Ok(shown.chain(looked_at.map(str::to_owned)).collect())
 }
 
-/// Waits until each query has had data, and returns the queries without data after a while.
+/// Waits until each query has had data. Returns the queries that had none within the time.
 async fn await_data(prometheus: &Prometheus, queries: BTreeSet<String>) -> Result<Vec<String>> {
     let deadline = Instant::now() + DATA_WITHIN;
     let is_number = |it: &Value| text(&it["value"][1]).parse::<f64>().is_ok_and(f64::is_finite);

@@ -1,5 +1,5 @@
-//! Conditions of retries against the results of real runs: every variable, also for failures, on both versions of
-//! Tekton.
+//! Retry conditions on the results of real runs. They use every variable, also after failures, and run on both versions
+//! of Tekton.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -21,27 +21,27 @@ async fn conditions_see_the_results_of_what_failed() -> Result<()> {
     Ok(())
 }
 
-/// Writes results into a termination message, as Tekton's entrypoint does.
+/// Formats results as a termination message, as Tekton's entrypoint does.
 fn results(of: &[(&str, &str)]) -> String {
     let of: Vec<Value> = of.iter().map(|(key, value)| json!({"key": key, "value": value, "type": 1})).collect();
     Value::from(of).to_string()
 }
 
-/// Declares the results of the last task.
+/// Declares results of the last task.
 fn declaring(pipeline: Pipeline, names: &[&str]) -> Pipeline {
     let declared: Vec<Value> = names.iter().map(|name| json!({"name": name, "type": "string"})).collect();
     pipeline.patch(|task| task["taskSpec"]["results"] = json!(declared))
 }
 
-/// Adds a task that fails with this code and has results.
+/// Adds a task that has results and fails with this exit code.
 fn fails(pipeline: Pipeline, code: u8, of_it: &[(&str, &str)]) -> Pipeline {
     let pipeline = pipeline.task("call", Outcome::Exit(code)).lasting("100ms").saying(&results(of_it));
     let names: Vec<&str> = of_it.iter().map(|(name, _)| *name).collect();
     declaring(pipeline, &names)
 }
 
-/// Pushes a pipeline whose first task succeeds and whose second fails, each with results of its own. The results of the
-/// first are the results of the run.
+/// Pushes a pipeline of two tasks, each with results. The first succeeds and the second fails. The results of the first
+/// are also the results of the run.
 async fn two_tasks(world: &World) -> Result<String> {
     let plan = Pipeline::new().task("plan", Outcome::Ok).lasting("100ms");
     let plan = declaring(plan.saying(&results(&[("ticket", "T-1"), ("statusCode", "200")])), &["ticket", "statusCode"]);
@@ -52,11 +52,11 @@ async fn two_tasks(world: &World) -> Result<String> {
     Ok(world.push_objects("two-tasks", &[pipeline]).await?.image)
 }
 
-/// A condition, used as `retryWhen` of a single attempt, and the resulting reason against another attempt: `Exhausted`
-/// if it is true.
+/// A condition, used as `retryWhen` with a single attempt, and the reason why there is no further attempt. The reason
+/// is `Exhausted` if the condition is true.
 type Row = (&'static str, &'static str);
 
-/// For a step that exited with 75 and had results.
+/// Conditions after a step with results that has exited with 75.
 const OF_A_STEP: [Row; 14] = [
     ("attempt == 1 && maxAttempts == 1", "Exhausted"),
     ("reason == 'Unknown' && error.contains('75')", "Exhausted"),
@@ -73,13 +73,13 @@ const OF_A_STEP: [Row; 14] = [
     ("data.absent == 1", "ConditionError"),
     ("int(result['state']) == 1", "ConditionError"),
 ];
-/// For a step whose results are neither JSON nor a number.
+/// Conditions after a step with results that are neither JSON nor a number.
 const OF_ODD_RESULTS: [Row; 3] = [
     ("data == 'not JSON' && statusCode == 404", "Exhausted"),
     ("data.field == 1", "ConditionError"),
     ("result['status_code'] == '404\\n'", "Exhausted"),
 ];
-/// For a task that never got its image.
+/// Conditions after a task that never got its image.
 const OF_NOTHING: [Row; 3] = [
     ("reason == 'ImagePullBackOff' && exitCode == -1 && !wasExecutionFailure && nodeId == 'apply'", "Exhausted"),
     ("statusCode == 0 && data == null && size(result) == 0", "Exhausted"),
@@ -108,7 +108,7 @@ async fn ask_all(control_plane: &ControlPlane) -> Result<()> {
     world.close().await
 }
 
-/// Runs an execution to its end, which must have this reason.
+/// Runs an execution until it ends, and checks that there was no further attempt for this reason.
 async fn ask(world: &World, name: String, bundle: &str, policy: Value, stop: &str) -> Result<()> {
     let target = format!("node/{name}");
     with_retry(world.wfe(&name).target(&target).image(bundle), &policy).create().await?;
@@ -121,7 +121,7 @@ async fn ask(world: &World, name: String, bundle: &str, policy: Value, stop: &st
     Ok(())
 }
 
-/// A second attempt has its own variables.
+/// Checks that a second attempt has its own variables.
 async fn again(world: &World, step: &str) -> Result<()> {
     let policy = json!({
         "maxAttempts": 4,

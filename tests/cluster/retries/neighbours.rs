@@ -1,6 +1,6 @@
-//! Two operators of different namespaces share an execution namespace. Neither sees the executions of the other. A
-//! finished run does not show whether another attempt follows, so each operator reads live whether the owner still
-//! holds the target.
+//! Two operators watch different namespaces, but share the execution namespace. Neither sees the other's executions. A
+//! finished run does not show whether another attempt follows, so each operator reads live whether the run's owner
+//! still has the target.
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
@@ -13,7 +13,7 @@ use crate::expect::text;
 use crate::faults::{all, short};
 use crate::lock::pause;
 
-/// Two worlds with one execution namespace, and a recording of both.
+/// Returns two worlds with one execution namespace, and a recording of both.
 async fn neighbours(name: &str) -> Result<(World, World, Recording)> {
     let here = World::new(name).await?;
     let there = here.neighbour().await?;
@@ -27,7 +27,7 @@ async fn close(here: World, there: World, recording: Recording) -> Result<()> {
     here.close().await
 }
 
-/// Creates an execution on its own target, and waits until the failure of its first attempt is recorded.
+/// Creates an execution on a target of its own, and waits until the status records that its first attempt has failed.
 async fn waits(world: &World, name: &str, bundle: &str, policy: &Value) -> Result<Value> {
     with_retry(world.wfe(name).target(&target_of(name)).image(bundle), policy).create().await?;
     end(world, name, 1, Outcome::ImagePull).await?;
@@ -38,7 +38,7 @@ fn target_of(holder: &str) -> String {
     format!("node/{holder}")
 }
 
-/// Creates a rival on the target of an execution, and checks that it is skipped because of that execution.
+/// Creates another execution on a holder's target, and checks that it is skipped because of the holder.
 async fn is_skipped(world: &World, rival: &str, holder: &Value) -> Result<Value> {
     let target = text(&holder["spec"]["targetResource"]);
     world.wfe(rival).target(target).workflow(rival).create().await?;
@@ -52,7 +52,7 @@ async fn is_skipped(world: &World, rival: &str, holder: &Value) -> Result<Value>
     Ok(skipped)
 }
 
-/// Checks that a new execution runs on the target of an ended one.
+/// Checks that a new execution can run on the target of an ended execution.
 async fn runs_next(world: &World, name: &str, holder: &str, bundle: &str) -> Result<()> {
     world.wfe(name).target(&target_of(holder)).workflow(name).image(bundle).create().await?;
     let done = world.await_terminal(name).await?;
@@ -60,7 +60,7 @@ async fn runs_next(world: &World, name: &str, holder: &str, bundle: &str) -> Res
     Ok(())
 }
 
-/// Returns how often the operator of one world has read an execution of the other by name.
+/// Returns how many times one world's operator has read an execution of the other world by name.
 async fn reads(reader: &World, holder: &Value) -> Result<usize> {
     let (namespace, name) = (text(&holder["metadata"]["namespace"]), text(&holder["metadata"]["name"]));
     let requests = reader.audit().await?;
@@ -78,7 +78,7 @@ async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
     let (bundle, short) = (undecided(&here).await?, short(&here).await?);
     let _first = here.operator().start().await?;
     let _second = there.operator().start().await?;
-    // The pause of its namespace delays the second attempt as long as the test needs.
+    // A pause of the holder's namespace delays the second attempt for as long as the test needs.
     with_retry(here.wfe("holder").target(&target_of("holder")).image(&bundle), &json!(3)).create().await?;
     here.await_phase("holder", "Running").await?;
     pause(&here, json!("change freeze")).await?;
@@ -90,7 +90,7 @@ async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
     for words in ["waits for attempt 2 of 3, which begins at ", text(&attempts(&holder)[1]["notBefore"])] {
         assert!(told.contains(words), "{words}: {rival:#}");
     }
-    // Once to learn its state, and once more before the skip was written.
+    // The operator reads once to learn the holder's state, and once more before it writes the skip.
     let read = reads(&there, &holder).await?;
     assert!(read >= 2, "read {read} times");
     assert_eq!(here.runs().await?.len(), 1, "a rival that is skipped makes no run here");
@@ -115,7 +115,7 @@ async fn a_rival_that_comes_while_the_next_attempt_begins_never_runs_beside_it()
     close(here, there, recording).await
 }
 
-/// Two rivals arrive at some moment during a wait of a second: before, while and after the next run is created.
+/// Lets two rivals arrive at random moments of a wait: before, while or after the next run is created.
 async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) -> Result<()> {
     let name = format!("holder-{n}");
     let (home, away) = if n.is_multiple_of(2) { (here, there) } else { (there, here) };
@@ -124,7 +124,7 @@ async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) 
         is_skipped(away, &format!("rival-{n}-{number}"), &holder).await?;
         end(home, &name, number, Outcome::ImagePull).await?;
         holder = await_wait(home, &name, usize::try_from(number)? + 1).await?;
-        // The next run may already exist.
+        // The run of the next attempt may already exist.
         is_skipped(home, &format!("home-{n}-{number}"), &holder).await?;
     }
     end(home, &name, 4, Outcome::Ok).await?;

@@ -1,4 +1,4 @@
-//! Complete lives of executions with a retry policy, event for event.
+//! The complete lives of executions with a retry policy, event by event.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -9,7 +9,7 @@ use super::{RETRYING, attempts, await_wait, check_starts, end, events_of, messag
 use crate::audited::audited;
 use crate::expect::{condition, text};
 
-/// Returns the successive messages of the condition of an execution.
+/// Returns the messages of an execution's condition `Retrying` in the order in which they were written.
 fn said(changes: &[Observed], wfe: &str) -> Vec<String> {
     let of_it = changes.iter().filter(|change| change.kind == "WorkflowExecution");
     let of_it = of_it.filter(|change| change.object["metadata"]["name"] == wfe);
@@ -76,7 +76,7 @@ async fn two_attempts_fail_and_the_third_succeeds() -> Result<()> {
     world.close().await
 }
 
-/// Checks the notes of the events about one failed attempt, and their related objects.
+/// Checks the notes and the related objects of the events about a failed attempt.
 async fn check_notes(world: &World) -> Result<()> {
     let failed = world.await_event("flaky", "AttemptFailed").await?;
     assert_eq!((&failed["type"], &failed["related"]["kind"]), (&json!("Warning"), &json!("PipelineRun")), "{failed:#}");
@@ -141,7 +141,7 @@ async fn a_time_out_is_for_one_attempt_and_a_person_who_cancels_a_run_ends_them(
     let waits = await_wait(&world, "slow", 2).await?;
     let first = &attempts(&waits)[0];
     assert_eq!((text(&first["reason"]), text(&first["started"])), ("DeadlineExceeded", "True"), "{waits:#}");
-    // The same time-out as the first run had.
+    // The second run has the time-out of the first run.
     let is_second = |run: &Value| run["metadata"]["labels"]["kubernaut.ai/run-sequence"] == "2";
     let second = world.await_run("of the second attempt", is_second).await?;
     assert_eq!(second["spec"]["timeouts"]["pipeline"], "4s", "{second:#}");

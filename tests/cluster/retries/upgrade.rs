@@ -1,6 +1,6 @@
 //! An upgrade from the operator of an earlier commit (`tests/upgrade/build`), which does not know retries, to the
-//! current one, and back. The CRD is upgraded first: executions may then have a policy while the earlier operator still
-//! runs. Only with `WFE_TEST_ALL=1`.
+//! current operator, and back. The CRD is upgraded first, so that executions may have a policy while the earlier
+//! operator still runs. Only with `WFE_TEST_ALL=1`.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use super::{RETRYING, attempts, await_wait, end, undecided, with_retry};
 use crate::expect::{condition, text};
 use crate::faults::{all, short};
 
-/// A policy that retries whether or not an attempt ran. The current operator cannot tell, because it did not follow an
-/// attempt that began under the earlier one.
+/// Returns a policy that retries even if something ran. The current operator cannot tell whether an attempt ran that
+/// began under the earlier operator.
 fn whatever_ran() -> Value {
     json!({"retryExecutionFailures": true, "maxDelay": "1s"})
 }
 
-/// Starts the earlier operator, which does not know leader election.
+/// Starts the earlier operator, which has no leader election.
 async fn operator_of(world: &World, previous: &Path) -> Result<Operator> {
     let operator = world.operator().program(&previous.join("wfe-operator"));
     operator.without("--namespace").without("--leader-elect").start().await
@@ -30,7 +30,7 @@ async fn create(world: &World, name: &str, bundle: &str, policy: &Value) -> Resu
     Ok(())
 }
 
-/// Checks that the first attempt, which began under the earlier operator, is recorded like any other.
+/// Checks that the first attempt, which began under the earlier operator, is recorded in the usual way.
 async fn is_tried_again(world: &World, name: &str) -> Result<()> {
     let waits = await_wait(world, name, 2).await?;
     let (first, status) = (&attempts(&waits)[0], &waits["status"]);
@@ -87,11 +87,11 @@ async fn what_began_under_an_operator_without_retries_is_tried_again_by_one_with
     assert_eq!(still["status"]["failureDetails"], failed["status"]["failureDetails"], "{still:#}");
     assert!(still["status"]["attempts"].is_null() && condition(&still, RETRYING).is_empty(), "{still:#}");
     let (_, report) = wfe_tests::audit(&world, recording).await?;
-    // The earlier operator has ended one execution without a record of its attempt. This is the only violation.
+    // The earlier operator has ended one execution without recording its attempt, which is the only violation.
     let found: Vec<(&str, &str)> = report.violations.iter().map(|it| (it.rule, &*it.target)).collect();
     assert_eq!((found, report.gaps.len()), (vec![("second-run", "node/failed")], 0), "{report:#?}");
 
-    // After the downgrade a waiting execution ends with the result of its last run, and its target is free.
+    // After the downgrade, a waiting execution ends with the result of its last run, and releases its target.
     create(&world, "back", &bundle, &json!({"initialDelay": "1h", "maxDuration": "12h"})).await?;
     end(&world, "back", 1, Outcome::ImagePull).await?;
     await_wait(&world, "back", 2).await?;

@@ -1,5 +1,5 @@
-//! What can happen between two attempts: rivals, deletions, a cancellation, a pause, the end of the time, a quota, and
-//! remains of the previous attempt.
+//! What can happen between two attempts: rivals, deletions, a cancellation, a pause, the end of the allowed time, a
+//! quota, and remains of the previous attempt.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -15,7 +15,8 @@ use crate::cancelled::cancel;
 use crate::expect::{condition, text};
 use crate::faults::short;
 
-/// Creates an execution whose first attempt fails, waits until it waits for the second, and returns it.
+/// Creates an execution and waits until its first attempt has failed and it waits for the second. Returns the
+/// execution.
 async fn waiting(world: &World, name: &str, policy: &Value) -> Result<Value> {
     let bundle = undecided(world).await?;
     with_retry(world.wfe(name).image(&bundle), policy).create().await?;
@@ -23,7 +24,7 @@ async fn waiting(world: &World, name: &str, policy: &Value) -> Result<Value> {
     await_wait(world, name, 2).await
 }
 
-/// A policy whose wait is longer than any test.
+/// Returns a policy with a wait that is longer than any test.
 fn for_an_hour() -> Value {
     json!({"initialDelay": "1h", "maxDuration": "12h"})
 }
@@ -58,7 +59,7 @@ async fn a_cancellation_ends_the_wait_and_the_next_execution_runs() -> Result<()
         "PipelineRunCreated",
         "AttemptFailed 1",
         "StepRetry 1",
-        // The second attempt never began, so it did not fail.
+        // The second attempt never started, so it has not failed.
         "StepFailedTerminal 2",
         "WorkflowFailed",
     ];
@@ -106,7 +107,7 @@ async fn a_create_that_is_refused_uses_up_an_attempt_and_the_next_one_runs() -> 
 
     let (last, before) = attempts(&done).split_last().expect("it has attempts");
     assert_eq!((text(&last["started"]), &done["status"]["runSequence"]), ("True", &json!(2)), "{done:#}");
-    // There is more than one if the API server still applies the deleted quota.
+    // There are several if the API server still enforces the quota after its deletion.
     for refused in &before[1..] {
         assert_eq!((&refused["reason"], text(&refused["started"])), (&json!("ResourceExhausted"), "False"), "{done:#}");
         assert_eq!((&refused["pipelineRun"], &refused["startTime"]), (&Value::Null, &Value::Null), "{done:#}");

@@ -1,4 +1,4 @@
-//! The writes and events of an execution that fails three times: each occurs once, in this order.
+//! The writes and events of an execution that fails three times. Each occurs once, in this order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,14 +16,14 @@ async fn exits(world: &World) -> Result<String> {
     world.push_pipeline("exits", &Pipeline::new().task("apply", Outcome::Exit(1)).lasting("100ms")).await
 }
 
-/// Prepares an execution with three attempts, all of which fail.
+/// Prepares an execution with three attempts that all fail.
 fn hopeless(world: &World, name: &str, bundle: &str) -> WfeBuilder {
     let policy = json!({"initialDelay": "1s", "maxDelay": "1s", "retryExecutionFailures": true});
     with_retry(world.wfe(name).target(&format!("node/{name}")).image(bundle), &policy)
 }
 
-/// Returns the role of a write in the life of an execution, with the number of the attempt. `retry 1`, for example,
-/// records the end of attempt 1 when a second one follows.
+/// Returns what a write does in the life of an execution, with the number of the attempt. For example, `retry 1`
+/// records that attempt 1 has ended and that a second attempt follows.
 fn sign(request: &Request) -> String {
     let number = || request.name.rsplit('-').next().unwrap_or_default();
     let status = &request.body["status"];
@@ -37,13 +37,13 @@ fn sign(request: &Request) -> String {
             ("", _) => "progress".to_owned(),
             (phase, _) => phase.to_owned(),
         },
-        // NAME.UID.REASON, and the number of the attempt
+        // NAME.UID.REASON, followed by the attempt's number
         "create events" => request.name.splitn(3, '.').last().unwrap_or_default().to_owned(),
         what => what.to_owned(),
     }
 }
 
-/// The writes of such a life in order, without the events.
+/// The writes of such an execution in order, without the events.
 const STEPS: [&str; 12] = [
     "create 1",
     "commit 1",
@@ -58,7 +58,7 @@ const STEPS: [&str; 12] = [
     "release 3",
     "Failed",
 ];
-/// The events, each with the step that it reports.
+/// The events, each with the write that it reports.
 const EVENTS: [(&str, &str); 12] = [
     ("pipelineruncreated", "commit 1"),
     ("attemptfailed.1", "retry 1"),
@@ -74,12 +74,12 @@ const EVENTS: [(&str, &str); 12] = [
     ("targetblocked", "Failed"),
 ];
 
-/// Returns all writes of such a life.
+/// Returns all writes of such an execution, including the events.
 fn writes() -> Vec<String> {
     STEPS.iter().copied().chain(EVENTS.iter().map(|(event, _)| *event)).map(str::to_owned).collect()
 }
 
-/// Fails unless an execution had three attempts with their waits, each with one run.
+/// Fails unless an execution had three attempts, each with one run, and the waits between them.
 fn check(history: &History, wfe: &Value) {
     assert_eq!(condition(wfe, RETRYING), "False Exhausted", "{wfe:#}");
     let delays: Vec<&str> = attempts(wfe).iter().map(|attempt| text(&attempt["delay"])).collect();
@@ -89,7 +89,7 @@ fn check(history: &History, wfe: &Value) {
     assert_eq!(history.created_for(wfe), 3, "{wfe:#}");
 }
 
-/// Judges a recording that contains only such executions. The auditor checks that no wait changed.
+/// Judges a recording that contains only such executions. The auditor also checks that no wait changed afterwards.
 async fn check_all<'a>(
     world: &World,
     recording: Recording,

@@ -1,4 +1,4 @@
-//! Bad schedules are refused with a message that names the field. Schedules just within the limits are accepted.
+//! A bad schedule is refused with a message that names the field, and a schedule just within the limits is accepted.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -9,7 +9,7 @@ use crate::admission::objects::{expect, refusal, report};
 
 pub(super) type Row<'a> = (&'a [(&'a str, Value)], &'a [&'a str]);
 
-/// Tries the rows on a valid schedule.
+/// Tries a table of changes to a valid schedule.
 pub(super) async fn check(from: &Value, rows: &[Row<'_>]) -> Result<()> {
     let schedules = Schedules::new().await?;
     let mut failures = Vec::new();
@@ -20,14 +20,14 @@ pub(super) async fn check(from: &Value, rows: &[Row<'_>]) -> Result<()> {
     report(&failures)
 }
 
-/// Tries values of one field. All of them must be refused with these words.
+/// Tries values of one field, which must all be refused with these words.
 pub(super) async fn check_refused(from: &Value, field: &str, words: &[&str], values: &[Value]) -> Result<()> {
     let changes: Vec<_> = values.iter().map(|value| [(field, value.clone())]).collect();
     let rows: Vec<Row<'_>> = changes.iter().map(|change| (&change[..], words)).collect();
     check(from, &rows).await
 }
 
-/// Returns this many pairs with keys like those of labels.
+/// Returns this many pairs whose keys are valid label keys.
 fn pairs(count: usize, value: &str) -> Value {
     Value::Object((0..count).map(|n| (format!("key-{n}"), json!(value))).collect::<Map<_, _>>())
 }
@@ -59,7 +59,7 @@ async fn a_duration_that_is_none_is_refused_by_name() -> Result<()> {
     check_refused(&by_interval, "hint/interval", &[words], &["0s", "721h", "1.5h", ""].map(|it| json!(it))).await
 }
 
-/// An additional error from `duration()` in the refusal would hide which field is wrong.
+/// The refusal must not contain an additional error from `duration()`, which would hide which field is wrong.
 #[tokio::test]
 async fn a_malformed_duration_is_told_once() -> Result<()> {
     let schedules = Schedules::new().await?;
@@ -190,7 +190,8 @@ async fn a_hint_that_says_nothing_is_refused_by_name() -> Result<()> {
     check(&good(), rows).await
 }
 
-/// Each limit of an execution once. A test of the schema checks that all limits are the same.
+/// Tests each limit of an execution once. Another test compares the two schemas and checks that all limits are the
+/// same.
 #[tokio::test]
 async fn a_template_that_no_execution_would_pass_is_refused_by_name() -> Result<()> {
     let target: &[&str] = &["spec.template.spec.targetResource: must be namespace/kind/name"];
@@ -325,7 +326,7 @@ async fn what_is_only_just_good_is_accepted() -> Result<()> {
     check(&from, rows).await
 }
 
-/// The largest schedule, with everything at its limit: the rules and the size allow it.
+/// The largest possible schedule, with every field at its limit, is within the limits of the rules and of the size.
 #[tokio::test]
 async fn the_largest_schedule_is_accepted() -> Result<()> {
     let value = "x".repeat(8192 - 2);
@@ -406,7 +407,7 @@ async fn a_status_has_limits_and_no_other_ones() -> Result<()> {
         let answer = schedules.api.patch_status(&name, &PatchParams::default(), &patch).await;
         expect(&mut failures, &format!("{:.100}", status.to_string()), words, refusal(answer)?);
     }
-    // A write to the status leaves the spec unchanged.
+    // A write to the status does not change the spec.
     let before = schedules.api.get(&name).await?;
     let patch = Patch::Merge(json!({"spec": {"suspend": true}, "status": {"failureCount": 1}}));
     let after = schedules.api.patch_status(&name, &PatchParams::default(), &patch).await?;

@@ -1,4 +1,4 @@
-//! The analysts of `config/samples` with their own scripts, and an analyst that never ends (section 13.3).
+//! The analysts in `config/samples`, which run their own scripts, and an analyst that never ends (section 13.3).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,8 +17,8 @@ use crate::audited::audited;
 use crate::expect::{condition, text};
 use crate::faults::all;
 
-/// A replacement for curl that plays a model: it keeps its input and returns the answer from a file. It reads all of
-/// its input, like a program that posts it.
+/// A replacement for curl that simulates a model: it stores the request, and returns the answer from a file. Like a
+/// program that posts data, it reads all of its input.
 const CURL: &str = r#"#!/bin/sh
 set -eu
 here=$(dirname "$0")
@@ -30,14 +30,14 @@ while [ $# -gt 0 ]; do
 done
 "#;
 
-/// An analyst of the samples, and a directory for its script.
+/// An analyst from the samples, and a directory for running its script.
 struct Sample {
     pipeline: Value,
     place: PathBuf,
 }
 
 impl Sample {
-    /// Reads a sample. Its pod is held until the test has run its script.
+    /// Reads a sample. The analyst's pod is held until the test has run the script.
     fn read(world: &World, file: &str) -> Result<Self> {
         let mut objects = manifests::read(&repository().join("config/samples").join(file))?;
         let mut pipeline = objects.pop().filter(|_| objects.is_empty()).with_context(|| format!("{file}: not one"))?;
@@ -64,7 +64,7 @@ impl Sample {
         self.place.join(name)
     }
 
-    /// Sets the answer of the model.
+    /// Sets the answer that the model gives.
     fn answers(&self, answer: &str) -> Result<()> {
         fs::write(self.file("answer"), answer)?;
         fs::write(self.file("curl"), CURL)?;
@@ -72,13 +72,13 @@ impl Sample {
         Ok(())
     }
 
-    /// Runs the script of its step with this evidence, as Tekton would. Returns the exit code and the result.
+    /// Runs the script of the analyst's step with this evidence, as Tekton would. Returns the exit code and the result.
     async fn run(&self, evidence: &str) -> Result<(i32, String)> {
         let step = &self.pipeline["spec"]["tasks"][0]["taskSpec"]["steps"][0];
         let verdict = self.file("verdict");
         fs::write(&verdict, "")?;
         let script = text(&step["script"]).replace("$(results.verdict.path)", &verdict.to_string_lossy());
-        // A path in the step's own file system.
+        // The script names a path in the file system of its container.
         let script = script.replace("/tmp/answer", &self.file("answered").to_string_lossy());
         ensure!(!script.contains("$(params."), "text of others would be part of the program");
         let mut command = Command::new("sh");
@@ -93,7 +93,7 @@ impl Sample {
         Ok((code, fs::read_to_string(&verdict)?))
     }
 
-    /// Inserts the parameters as Tekton would: `$(params.NAME)`.
+    /// Replaces `$(params.NAME)` by the parameter's value, as Tekton would.
     fn value(&self, value: &str, evidence: &str) -> Result<String> {
         let name = value.strip_prefix("$(params.").and_then(|rest| rest.strip_suffix(')')).context("no parameter")?;
         if name == "EVIDENCE" {
@@ -104,8 +104,8 @@ impl Sample {
         default.with_context(|| format!("no parameter {name}"))
     }
 
-    /// Waits for the analyst of a schedule, runs its script with its evidence, and ends its pod with that result.
-    /// Returns the evidence.
+    /// Waits for the analyst of a schedule, runs the script with the analyst's evidence, and ends the pod with the
+    /// script's result. Returns the evidence.
     async fn plays(&self, world: &World, schedule: &str) -> Result<Value> {
         let named = |it: &Value| it["status"]["triage"]["run"]["name"].is_string();
         let analysing = await_schedule(world, schedule, "names its analyst", named).await?;
@@ -127,7 +127,7 @@ impl Sample {
     }
 }
 
-/// Returns the command line of the request to the model, one word a line, and its body.
+/// Returns the arguments of the request to the model, and its body.
 fn asked(place: &Path) -> Result<(Vec<String>, Value)> {
     let words = fs::read_to_string(place.join("asked"))?;
     let body = serde_json::from_str(&fs::read_to_string(place.join("body"))?)?;
@@ -148,7 +148,7 @@ async fn the_verdict_of_a_model_is_read_by_the_shipped_pipeline_validated_and_ap
     for (name, answer, state, said) in [
         ("files", good.to_string(), "Filed", "ask the owner"),
         ("chats", "Certainly! Here is the verdict.".to_owned(), "Failed", "is no JSON"),
-        // The script refuses an answer that Tekton would truncate.
+        // Tekton would truncate this answer, so the script refuses it.
         ("babbles", long.to_string(), "Failed", "ended without a verdict"),
         ("obeys", talked_into.to_string(), "Noted", "parameters.LEVEL: is not in"),
     ] {
@@ -177,7 +177,7 @@ async fn the_shipped_script_reads_exit_codes_and_adjusts_what_its_schedule_lists
     let recording = world.record_all().await?;
     let sample = Sample::read(&world, "pipeline-triage-shell.yaml")?;
     let image = sample.push(&world, "shell").await?;
-    // The schedule that is shipped with the sample. Only its plan and its workflow differ.
+    // The schedule in the sample. The test changes only its plan and its workflow.
     let path = repository().join("config/samples/nightly-disk-cleanup-triage.yaml");
     let shipped = manifests::read(&path)?.pop().context("no schedule")?;
     let _operator = world.operator().start().await?;
@@ -211,7 +211,7 @@ async fn the_shipped_script_reads_exit_codes_and_adjusts_what_its_schedule_lists
 #[tokio::test]
 async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanwhile() -> Result<()> {
     if !all() {
-        return Ok(()); // its time-out is a minute at the least
+        return Ok(()); // the time-out is a minute at least
     }
     let world = World::new("hung-analyst").await?;
     let recording = world.record_all().await?;
@@ -225,7 +225,7 @@ async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanw
     assert_eq!(wait_after_end(&analysing)?, TimeDelta::hours(2), "{analysing:#}");
     let run = text(&analysing["status"]["triage"]["run"]["name"]);
     world.await_running_step().await?;
-    // The schedule does not wait for the analyst: the next failure counts while it hangs.
+    // The schedule does not wait for the analyst. While the analyst hangs, the next failure counts.
     hurry(&world, "hangs").await?;
     let second = await_failures(&world, "hangs", 2).await?;
     assert_eq!(
@@ -243,7 +243,7 @@ async fn an_analyst_that_hangs_is_ended_in_time_and_its_schedule_backs_off_meanw
     assert_eq!(event["type"], "Warning", "{event:#}");
     let labels = [("analyst", "Pipeline"), ("state", "Failed")];
     operator.await_metrics("it is counted", |it| it.value("workflow_triage_total", &labels) >= 1.0).await?;
-    // It was the only triage of this failure, and of the cooldown.
+    // This was the only triage of the failure, and the only one within the cooldown.
     hurry(&world, "hangs").await?;
     let third = await_failures(&world, "hangs", 3).await?;
     assert_eq!(wait_after_end(&third)?, TimeDelta::hours(8), "{third:#}");

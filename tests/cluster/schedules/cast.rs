@@ -1,5 +1,5 @@
-//! The users who write schedules, suspend them or advise on them, and what each may do. Everything that `config/base`
-//! installs is on the control plane of the other policy tests.
+//! Users who write schedules, suspend them or give advice on them, and what each of them may do. Everything in
+//! `config/base` is installed on the control plane that these tests share with the other policy tests.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use crate::admission::people::installed;
 pub(super) const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
 pub(super) const CHILD: &str = "child.workflowexecutions.kubernaut.ai";
 pub(super) const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-/// The field of a schedule that names its target.
+/// The field in a schedule that contains its target.
 pub(super) const TARGET: &str = "template/spec/targetResource";
 
-/// May write schedules and create executions.
+/// A user who may write schedules and create executions.
 pub(super) const WRITER: &str = "writer";
-/// May write schedules.
+/// A user who may write schedules.
 pub(super) const HALF: &str = "half";
-/// May create executions.
+/// A user who may create executions.
 pub(super) const ASKER: &str = "asker";
-/// May read and patch schedules.
+/// A user who may read and patch schedules.
 pub(super) const ADVISOR: &str = "advisor";
 
-/// A namespace on the control plane with everything installed, a second namespace, and the four users in their roles.
-/// Two more users have the writer's permissions and may also ask for targets in other namespaces: one in the second
-/// namespace, the other everywhere.
+/// A namespace on the control plane with everything installed, a second namespace, and the four users with their roles.
+/// Two more users have the writer's permissions, and may also request targets in other namespaces: one of them in the
+/// second namespace, the other in all.
 pub(super) struct Cast {
     pub(super) schedules: Schedules,
     pub(super) other: String,
@@ -42,7 +42,7 @@ pub(super) struct Cast {
     pub(super) everywhere: String,
 }
 
-/// A rule of a role.
+/// Returns a rule of a role.
 pub(super) fn may(resource: &str, verbs: &[&str]) -> Value {
     json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs})
 }
@@ -65,7 +65,7 @@ impl Cast {
             stage.grant(user, "executions", &may("workflowexecutions", &asks), Some(&namespace)).await?;
         }
         stage.grant(ADVISOR, "advice", &may("workflowschedules", &["get", "patch"]), Some(&namespace)).await?;
-        // The permissions of the shipped role, where it is bound.
+        // The permissions of a shipped role, in one namespace or everywhere.
         let bind = async |user: &str, namespace| stage.bind(user, "wfe-target", "wfe-target", namespace).await;
         bind(&stage.neighbour, Some(&stage.other)).await?;
         bind(&stage.everywhere, None).await?;
@@ -83,7 +83,7 @@ impl Cast {
         &self.schedules.namespace
     }
 
-    /// Gives a user their own role with one rule.
+    /// Grants a user a role with one rule.
     pub(super) async fn grant(&self, user: &str, name: &str, may: &Value, namespace: Option<&str>) -> Result<()> {
         let name = format!("{user}-{name}");
         let role = json!({
@@ -94,7 +94,7 @@ impl Cast {
         self.bind(user, &name, &name, namespace).await
     }
 
-    /// Binds a role in a namespace, or for the whole cluster.
+    /// Binds a role to a user in a namespace, or for the whole cluster.
     pub(super) async fn bind(&self, user: &str, name: &str, role: &str, namespace: Option<&str>) -> Result<()> {
         let group = "rbac.authorization.k8s.io";
         let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
@@ -111,12 +111,12 @@ impl Cast {
         Ok(())
     }
 
-    /// Waits until the authorizer knows the permission on targets.
+    /// Waits until the authorizer grants a user the permission for targets.
     async fn await_right(&self, user: &str, namespace: Option<&str>) -> Result<()> {
         self.await_virtual(user, "create workflowexecutions/target", namespace).await
     }
 
-    /// Waits until the authorizer allows this operation on a virtual subresource, such as `create x/y`.
+    /// Waits until the authorizer allows an operation on a virtual subresource, such as `create x/y`.
     pub(super) async fn await_virtual(&self, user: &str, right: &str, namespace: Option<&str>) -> Result<()> {
         let (verb, resource) = right.split_once(' ').context("no verb")?;
         let (resource, subresource) = resource.split_once('/').context("no subresource")?;
@@ -130,7 +130,7 @@ impl Cast {
         ask_until(IN_FORCE_WITHIN, &format!("{user} may {right} in {namespace:?}"), ask, is).await.map(drop)
     }
 
-    /// Waits until both policies refuse a user in this namespace. The roles are in force by then, too.
+    /// Waits until both policies refuse a user in this namespace. By then, the roles are in force too.
     async fn await_policies(&self) -> Result<()> {
         let own = self.on("deployment/api")?;
         let ask = async || {
@@ -148,12 +148,12 @@ impl Cast {
         .map(drop)
     }
 
-    /// A schedule for an object of its own namespace.
+    /// Returns a schedule with a target in its own namespace.
     pub(super) fn on(&self, object: &str) -> Result<Value> {
         but(good(), &[(TARGET, json!(format!("{}/{object}", self.namespace())))])
     }
 
-    /// Tries to create an execution with this reference as this user, as a dry run.
+    /// Tries to create an execution with this `remediationRequestRef` as this user, as a dry run.
     pub(super) async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
         let mut execution = good_request();
         execution["spec"]["remediationRequestRef"] = reference.clone();
@@ -163,7 +163,7 @@ impl Cast {
     }
 }
 
-/// The reference of an execution to its requester.
+/// Returns a reference from an execution to its requester.
 pub(super) fn reference(kind: &str) -> Value {
     json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": kind, "name": "nightly", "uid": "1"})
 }

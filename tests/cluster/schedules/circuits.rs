@@ -1,4 +1,4 @@
-//! A failure that many targets share, on real Tekton: a circuit opens, holds schedules, is probed and closes (section
+//! A failure that many targets share, on real Tekton. A circuit opens, holds schedules, is probed, and closes (section
 //! 13.5).
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,13 +14,13 @@ use crate::expect::{condition, text};
 use crate::history::short;
 use crate::kubectl_wfe::Caller;
 
-/// The fingerprint of the failures in these tests: the image of a step does not exist.
+/// The fingerprint of the failures in these tests. It means that the image of a step does not exist.
 const SHARED: &str = "ImagePullBackOff/registry/test.invalid";
-/// Each schedule has its own target, and all have the same workflow.
+/// The schedules. Each has a target of its own, and all have the same workflow.
 const FAILING: [&str; 4] = ["one", "two", "three", "four"];
-/// How long the first probe waits. Each later one waits twice as long.
+/// The time from the opening until the first probe. Each later probe waits twice as long.
 const BASE: TimeDelta = TimeDelta::seconds(6);
-/// `kubectl wfe` reads the `ConfigMap`, and the auditor reads flags. Both get the same settings.
+/// The settings, which are given twice: as a `ConfigMap` for `kubectl wfe`, and as flags for the auditor.
 const SETTINGS: [(&str, &str); 3] =
     [("outage-targets", "4"), ("base-cooldown-period", "6s"), ("max-cooldown-period", "1m")];
 
@@ -32,7 +32,7 @@ async fn start(world: &World) -> Result<Operator> {
     operator.start().await
 }
 
-/// Pushes the current version of the workflow that all schedules run.
+/// Pushes a version of the workflow that all schedules run.
 async fn push(world: &World, outcome: Outcome) -> Result<String> {
     world.push_pipeline("shared", &Pipeline::new().task("apply", outcome).lasting("100ms")).await
 }
@@ -63,7 +63,7 @@ async fn events(world: &World, reason: &str) -> Result<Vec<Value>> {
     Ok(all.into_iter().filter(|event| event["reason"] == reason).collect())
 }
 
-/// Lets all schedules but the last fail, each with a triage. Then the last one fails, which opens the circuit.
+/// Lets all schedules except the last fail, each with a triage. Then the last schedule fails, which opens the circuit.
 async fn open(world: &World, operator: &Operator, bundle: &str) -> Result<()> {
     let spec = json!({"interval": "1h", "minInterval": "1s", "history": {"failed": 10}, "triage": {"after": 1}});
     let (last, first) = FAILING.split_last().context("none")?;
@@ -81,7 +81,7 @@ async fn open(world: &World, operator: &Operator, bundle: &str) -> Result<()> {
     operator.await_metrics("the circuit is open", is_open).await
 }
 
-/// Returns the creation times of all children between the opening and the closing of the circuit, in order.
+/// Returns when the children were created after the opening of the circuit, up to the first that completes, in order.
 fn probed(all: &Objects, opened: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>> {
     let mut mine: Vec<_> = FAILING.iter().flat_map(|name| children(all, name)).collect();
     mine.sort_by_key(|wfe| text(&wfe["metadata"]["creationTimestamp"]).to_owned());
@@ -107,7 +107,7 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let opened = told(&person).await?;
     assert_eq!((&opened["fingerprint"], &opened["failed"]), (&json!(SHARED), &json!(4)), "{opened:#}");
 
-    // The failure that opened the circuit counts for its schedule, but starts no triage yet.
+    // The failure that opened the circuit counts for its schedule, but does not start a triage yet.
     let last = await_outcome(&world, "four", "Failed").await?;
     assert_eq!((&last["status"]["triage"], &last["status"]["failureCount"]), (&Value::Null, &json!(1)), "{last:#}");
     let suppressed = [("reason", "CircuitOpen")];
@@ -117,8 +117,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let explained = person.says(0, &["schedule", "explain", "four"]).await?;
     assert!(explained.contains(&format!("no triage while the circuit {SHARED} is open")), "{explained}");
 
-    // Schedules whose last run failed with the fingerprint wait, except for one probe at a time. The others run, even
-    // if they will fail.
+    // A schedule waits if its last run failed with the fingerprint, except for one probe at a time. Other schedules
+    // run, even if they will fail.
     for name in FAILING {
         hurry(&world, name).await?;
     }
@@ -138,8 +138,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     let explained = person.says(1, &["schedule", "explain", &held[0]]).await?;
     assert!(explained.contains(&format!("circuit {SHARED} is open since")), "{explained}");
 
-    // A circuit holds no execution that other clients create: neither of another workflow on a held schedule's target,
-    // nor of the same one.
+    // A circuit does not hold executions that other clients create on a held schedule's target, with the same workflow
+    // or with another one.
     let target = format!("node/{}", held[0]);
     world.wfe("other-workflow").target(&target).workflow("other").image(&sound).create().await?;
     world.await_phase("other-workflow", "Completed").await?;
@@ -149,8 +149,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     assert_eq!((&details["fingerprint"], &details["sharedOutage"]), (&json!(SHARED), &json!(true)), "{details:#}");
     assert!(is_open(&operator.metrics().await?), "it is open all the time");
 
-    // The next process derives the same circuit from the stored objects, and announces nothing again. No probe may be
-    // in progress: the next process could not see its failure, and would not count it.
+    // The next process derives the same circuit from the stored objects, and announces nothing again. It is started
+    // while no probe is in progress, because it would not count the failure of such a probe.
     let failed = probes(&operator.metrics().await?, "failed");
     operator.await_metrics("one more probe has failed", |metrics| probes(metrics, "failed") > failed).await?;
     operator.kill().await?;
@@ -168,7 +168,8 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
     operator.await_metrics("a probe has closed the circuit", is_closed).await?;
     person.says(0, &["circuits"]).await?;
 
-    // Schedules whose probes failed are not due. The others run by themselves.
+    // Schedules that are no longer held, but whose probes failed, are not due and get a hint. The others run on their
+    // own.
     let ended = super::schedules(&world).list(&kube::api::ListParams::default()).await?;
     for schedule in ended.items.iter().filter(|it| it.data["status"]["lastRun"]["fingerprint"] == SHARED) {
         let name = schedule.metadata.name.as_deref().unwrap_or_default();

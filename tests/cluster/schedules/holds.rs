@@ -1,4 +1,5 @@
-//! What holds a schedule, and what ends the hold: no child is created only to be skipped.
+//! What holds a schedule, and what ends the hold. While a schedule is held, it creates no child that would only be
+//! skipped.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ async fn a_block_holds_a_schedule_and_a_clearance_lets_it_run() -> Result<()> {
     let held = await_held(&world, "blocked", "PreviousExecutionFailed").await?;
     assert_eq!(held["status"]["nextRunTime"], Value::Null, "{held:#}");
     world.await_event("blocked", "Held").await?;
-    // No child was created only to be skipped, and the history keeps the one that blocks.
+    // No child was created that was only skipped. The history keeps the child that blocks.
     let children = await_children(&world, "blocked", 1).await?;
     assert_eq!(text(&children[0]["metadata"]["name"]), first);
     clear(&world, &first, "looked").await?;
@@ -42,7 +43,7 @@ async fn a_block_holds_a_schedule_and_a_clearance_lets_it_run() -> Result<()> {
     end_child(&world, &second, "ok").await?;
     let well = await_outcome(&world, "blocked", "Completed").await?;
     assert_eq!(well["status"]["failureCount"], 0, "{well:#}");
-    // The failure is no longer needed and is removed: the history keeps no failures.
+    // The failure no longer blocks and is removed, because the history keeps no failures.
     let left = await_children(&world, "blocked", 1).await?;
     assert_eq!(text(&left[0]["metadata"]["name"]), second);
     audited(&world, recording).await?;

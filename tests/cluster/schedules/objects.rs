@@ -1,4 +1,4 @@
-//! Two valid schedules, and helpers to try changes.
+//! Two valid schedules, and helpers that try changes.
 
 use anyhow::{Context as _, Result};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -10,7 +10,7 @@ use wfe_testkit::ControlPlane;
 
 use crate::admission::objects::{Namespaced, Refusal, refusal};
 
-/// A separate namespace and untyped schedules in it.
+/// A namespace of its own, and untyped schedules in it.
 pub(super) struct Schedules {
     pub(super) control_plane: ControlPlane,
     pub(super) namespace: String,
@@ -24,7 +24,7 @@ impl Schedules {
         Self::of(&Namespaced::new().await?).await
     }
 
-    /// Uses an existing namespace.
+    /// Uses an existing namespace for schedules.
     pub(super) async fn of(namespaced: &Namespaced) -> Result<Self> {
         let (control_plane, namespace) = (namespaced.control_plane.clone(), namespaced.namespace.clone());
         let client = control_plane.client().await?;
@@ -32,34 +32,34 @@ impl Schedules {
         Ok(Self { control_plane, namespace, client, api })
     }
 
-    /// Tries to create `object` as a dry run. Unknown fields are refused too.
+    /// Tries to create a schedule as a dry run. Unknown fields are refused too.
     pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
-        // `PostParams` has no such parameter.
+        // `PostParams` cannot express this parameter.
         *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Creates the object, and returns its name.
+    /// Creates a schedule, and returns its name.
     pub(super) async fn create(&self, object: Value) -> Result<String> {
         let object = serde_json::from_value(object)?;
         Ok(self.api.create(&PostParams::default(), &object).await?.name_any())
     }
 
-    /// Tries a merge patch of the spec.
+    /// Tries to merge a patch into the spec.
     pub(super) async fn try_spec(&self, name: &str, spec: Value) -> Result<Refusal> {
         let patch = Patch::Merge(json!({"spec": spec}));
         refusal(self.api.patch(name, &PatchParams::default(), &patch).await)
     }
 
-    /// Tries to create `object` as this user, as a dry run.
+    /// Tries to create a schedule as this user, as a dry run.
     pub(super) async fn try_create_as(&self, user: &str, object: Value) -> Result<Refusal> {
         create_as(&self.client, user, &kind(), &self.namespace, &object).await
     }
 
-    /// Tries a merge patch of the status as this user.
+    /// Tries to merge a patch into the status as this user.
     pub(super) async fn patch_status_as(&self, user: &str, name: &str, status: &Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let patch = Patch::Merge(json!({"status": status}));
@@ -68,7 +68,7 @@ impl Schedules {
         refusal(self.client.request::<DynamicObject>(request).await)
     }
 
-    /// Tries a merge patch as this user.
+    /// Tries to merge a patch as this user.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
         let mut request = Request::new(url).patch(name, &PatchParams::default(), &Patch::Merge(patch))?;
@@ -81,7 +81,7 @@ fn kind() -> ApiResource {
     ApiResource::erase::<WorkflowSchedule>(&())
 }
 
-/// Tries to create an object of a kind as this user, as a dry run.
+/// Tries to create an object of any kind as this user, as a dry run.
 pub(super) async fn create_as(
     client: &Client,
     user: &str,
@@ -96,7 +96,7 @@ pub(super) async fn create_as(
     refusal(client.request::<DynamicObject>(request).await)
 }
 
-/// A valid schedule by interval, with every field that fits and may be set at creation.
+/// Returns a valid schedule with an interval, and with every other field that may be set at creation.
 pub(super) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -145,7 +145,7 @@ pub(super) fn good() -> Value {
     })
 }
 
-/// A valid schedule by cron expression.
+/// Returns a valid schedule with a cron expression.
 pub(super) fn by_cron() -> Result<Value> {
     let adjustable = json!(["timeout", "parameters.READY_TIMEOUT"]);
     but(
@@ -159,8 +159,8 @@ pub(super) fn by_cron() -> Result<Value> {
     )
 }
 
-/// Returns the object with these fields set; null removes a field. A field is named by its path below `spec`, or below
-/// the object if the path begins with a slash.
+/// Returns the object with these fields set. Null removes a field. A path is relative to `spec`, or to the object if it
+/// begins with a slash.
 pub(super) fn but(mut object: Value, changes: &[(&str, Value)]) -> Result<Value> {
     for (field, value) in changes {
         let pointer = if field.starts_with('/') { (*field).to_owned() } else { format!("/spec/{field}") };

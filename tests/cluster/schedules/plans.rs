@@ -1,4 +1,4 @@
-//! The child of a schedule, and what happens to it when the schedule is edited, deleted or recreated.
+//! The children of a schedule, and what happens to them when the schedule is edited, deleted or recreated.
 
 use anyhow::Result;
 use kube::api::DeleteParams;
@@ -49,7 +49,7 @@ async fn a_child_is_what_the_template_says_and_names_its_schedule_and_slot() -> 
     assert_eq!((text(&by["kind"]), text(&by["name"])), ("WorkflowSchedule", "nightly"));
     assert_eq!(by["uid"], done["metadata"]["uid"]);
     assert_eq!(condition(&done, "Ready"), "True Planned", "{done:#}");
-    // The plain path reads the schedule once and creates one execution.
+    // If nothing goes wrong, the operator reads the schedule once and creates one execution.
     let requests = world.audit().await?;
     let user = world.operator_user();
     let mine = requests.iter().filter(|it| it.user == user);
@@ -98,7 +98,7 @@ async fn a_child_that_is_deleted_counts_for_nothing() -> Result<()> {
     world.close().await
 }
 
-/// A release keeps changing labels of the template: the slots stay the same, and none is lost.
+/// A release tool changes labels of the template all the time. The slots stay the same, and none is lost.
 #[tokio::test]
 async fn labels_that_are_edited_all_the_time_move_no_slot() -> Result<()> {
     let world = World::new("stamped").await?;
@@ -120,7 +120,7 @@ async fn labels_that_are_edited_all_the_time_move_no_slot() -> Result<()> {
     let slot = moment(&found["status"]["lastRun"]["slot"])?;
     assert_eq!((slot - from).num_seconds() % 3, 0, "{found:#}");
     assert_eq!((&found["status"]["revision"], moment(&found["status"]["plannedFrom"])?), (&revision, from));
-    // A change of the workflow restarts the count of failures, and moves no slot either.
+    // A change of the workflow restarts the count of failures, but does not move a slot either.
     edit(&world, "stamped", json!({"template": {"spec": {"workflowRef": {"version": "2"}}}})).await?;
     let edited =
         await_schedule(&world, "stamped", "is planned anew", |it| it["status"]["revision"] != revision).await?;

@@ -69,7 +69,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"hint": hint}),
         json!({"hint": {"reason": "another"}, "suspend": true}),
         json!({"hint": null}),
-        json!({"interval": "1h"}), // as it is
+        json!({"interval": "1h"}), // unchanged
     ];
     let others = [
         json!({"interval": "2h"}),
@@ -91,7 +91,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
         json!({"template": {"spec": {"retry": {"maxAttempts": 4}}}}),
         json!({"template": {"spec": {"retry": null}}}),
-        // The lists would refuse another account.
+        // The lists of the workflow policy would refuse this account.
         json!({"template": {"spec": {"executionConfig": {"serviceAccountName": null}}}}),
     ];
     let mut failures = Vec::new();
@@ -103,7 +103,7 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
     }
     let label = json!({"metadata": {"labels": {"seen": "yes"}}});
     expect(&mut failures, "a label", &[], stage.schedules.patch_as(ADVISOR, &name, label).await?);
-    // A user with permission may do it, but may not move the schedule to a foreign target.
+    // A user with the permission may edit the schedule, but may not move it to a target in another namespace.
     for change in
         others.iter().filter(|it| it["cron"].is_null() && it.pointer("/template/spec/targetResource").is_none())
     {
@@ -116,7 +116,8 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
     report(&failures)
 }
 
-/// As with a `CronJob`, a lost permission stops no schedule. Users can always stop what a schedule does.
+/// As with a `CronJob`, a schedule continues if its author loses a permission. A user can always stop what a schedule
+/// does.
 #[tokio::test]
 async fn a_schedule_of_somebody_with_more_rights_can_be_suspended_and_not_changed() -> Result<()> {
     let stage = Cast::new().await?;
@@ -156,7 +157,7 @@ async fn nobody_but_the_operator_makes_the_execution_of_a_schedule() -> Result<(
         (WRITER, reference("WorkflowSchedule"), &[CHILD]),
         (ASKER, reference("RemediationRequest"), &[]),
         (ASKER, json!({"name": "nightly"}), &[]),
-        // The role that config/base installs allows it.
+        // The role in config/base allows this.
         (OPERATOR, reference("WorkflowSchedule"), &[]),
     ] {
         let answer = stage.forge(user, &reference).await?;
@@ -220,7 +221,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
             &[("triage/workflowRef/containerDigest", json!(null))],
             "spec.triage.workflowRef.containerDigest: is required by require-digest of",
         ),
-        // With several targets, the first one.
+        // If several targets are affected, the message names the first one.
         (
             &[
                 ("triage/workflowRef/containerImage", json!("elsewhere.example/x:1")),
@@ -238,7 +239,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
         let refusal = schedules.try_create(but(good(), changes)?).await?;
         expect(&mut failures, words, &[WORKFLOW, words, &source], refusal);
     }
-    // A schedule that is older than a list can be suspended. No other field can be changed.
+    // A schedule that was created before a list can be suspended, but no other field can be changed.
     let name = schedules.create(good()).await?;
     workflow::allow(&stage, json!({"service-accounts": "somebody"})).await?;
     for (spec, words) in [
@@ -288,7 +289,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Resu
     for retry in retry::good_policies().into_iter().chain([json!(null)]) {
         expect(&mut failures, &retry.to_string(), &[], stage.schedules.try_create(with(&retry)?).await?);
     }
-    // The same for a change.
+    // The same applies to a change.
     let name = stage.schedules.create(good()).await?;
     let change = json!({"template": {"spec": {"retry": {"jitters": true}}}});
     let words = ["spec.template.spec.retry.jitters: is not known"];
@@ -304,8 +305,8 @@ async fn the_policies_fit_the_kinds() -> Result<()> {
     Ok(())
 }
 
-/// A policy checks the operator's permission to create children, which belongs to no real resource. Its refusal does
-/// not count as a failure.
+/// A policy checks the operator's permission to create children, which is not a permission for a real resource. A
+/// refusal by this policy does not count as a failure.
 #[tokio::test]
 async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()> {
     let world = World::new("no-child-right").await?;
@@ -334,7 +335,7 @@ async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()
     world.close().await
 }
 
-/// Puts the shipped policy on children into force in the namespace of a world, and waits for it.
+/// Binds the shipped policy for children in the namespace of a world, and waits until it is in force.
 async fn bind_child_policy(world: &World) -> Result<()> {
     let policy = manifests::read(&repository().join("config/admission/child_policy.yaml"))?;
     for object in &policy {

@@ -1,4 +1,4 @@
-//! Schedules that a backup restores, and a slot whose child lost a race for its target (section 12.2).
+//! Schedules that are restored from a backup, and a slot whose child lost a race for its target (section 12.2).
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,7 +15,7 @@ use crate::audited::audited;
 use crate::expect::{condition, text};
 use crate::history::short;
 
-/// A rival takes the target while the create of a child is in flight. The slot runs again when the rival has ended.
+/// A rival gets the target while the creation of a child is in flight. The slot runs again when the rival has ended.
 #[tokio::test]
 async fn a_child_that_loses_a_race_for_its_target_runs_once_more() -> Result<()> {
     let world = World::new("raced").await?;
@@ -30,7 +30,7 @@ async fn a_child_that_loses_a_race_for_its_target_runs_once_more() -> Result<()>
     hurry(&world, "nightly").await?;
     gate.reached().await?;
     let rival = world.wfe("rival").target("node/worker").image(&held).create().await?;
-    // Of two executions the one that was created in the earlier second goes first.
+    // If two executions were created in different seconds, the earlier one is first.
     let created = moment(&serde_json::to_value(&rival)?["metadata"]["creationTimestamp"])?;
     let is_later = |now: &DateTime<Utc>| *now >= created + TimeDelta::seconds(1);
     ask_until(DEADLINE, "the next second has begun", async || Ok(Utc::now()), is_later).await?;
@@ -48,8 +48,8 @@ async fn a_child_that_loses_a_race_for_its_target_runs_once_more() -> Result<()>
     world.close().await
 }
 
-/// A triage has paused one of three schedules, one was resumed, and the third has values that a triage has adjusted. A
-/// backup restores all three as new objects, and the operator continues from there.
+/// Three schedules are restored from a backup as new objects: a triage has paused the first, the second was resumed,
+/// and the third has values that a triage has adjusted. The operator continues from there.
 #[tokio::test]
 async fn what_a_triage_has_done_outlasts_a_backup() -> Result<()> {
     let world = World::new("schedules-restored").await?;
@@ -98,7 +98,7 @@ async fn what_a_triage_has_done_outlasts_a_backup() -> Result<()> {
     assert_ne!(held[1], "True TriagePaused", "{:#}", restored[1]);
     assert_eq!(restored[1]["status"]["triage"]["state"], "Over", "{:#}", restored[1]);
     assert_eq!(restored[2]["status"]["adjust"]["interval"], "2h0m0s", "{:#}", restored[2]);
-    // The resumed schedule runs again, and the paused one does not.
+    // The resumed schedule runs again, but the paused one does not.
     crate::clearing::clear(&world, text(&triage), "looked").await?;
     hurry(&world, "resumed").await?;
     await_at_work(&world, "resumed").await?;

@@ -1,4 +1,4 @@
-//! Which users may resume a schedule that a triage has paused or adjusted, when, and under which name.
+//! Which users may resume a schedule that a triage has paused or adjusted, at which time, and under which name.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
@@ -14,7 +14,7 @@ const NOW: &str = "nightly-1767323045";
 /// An earlier triage.
 const BEFORE: &str = "nightly-1767236645";
 
-/// The cast, and a user with the shipped role who may resume.
+/// The users and namespaces of a cast, and a user who may resume by the shipped role.
 struct Stage {
     cast: Cast,
     sre: String,
@@ -28,7 +28,7 @@ impl Stage {
         cast.await_virtual(&sre, "update workflowexecutions/clearance", Some(cast.namespace())).await?;
         let stage = Self { cast, sre };
         let paused = stage.with("Paused").await?;
-        // Each resume is different, so the policy must check it.
+        // Every resume differs from the one before, so that the policy has to check it.
         let mut n = 0;
         let ask = async || {
             n += 1;
@@ -39,7 +39,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Creates a schedule whose triage is in this state; an empty state means no triage.
+    /// Creates a schedule with a triage in this state. An empty state means that there is no triage.
     async fn with(&self, state: &str) -> Result<String> {
         let schedules = &self.cast.schedules;
         let name = schedules.create(self.cast.on("deployment/api")?).await?;
@@ -49,7 +49,7 @@ impl Stage {
         Ok(name)
     }
 
-    /// Writes the record as the operator would.
+    /// Writes the record of a triage as the operator would.
     async fn record(&self, name: &str, of: &str, state: &str) -> Result<()> {
         let triage = json!({"of": of, "at": "2026-01-02T03:04:05Z", "analyst": "BuiltIn", "state": state});
         let patch = Patch::Merge(json!({"status": {"triage": triage}}));
@@ -108,7 +108,7 @@ async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_a
         let row = format!("{reached}: {user}, {resume}");
         expect(&mut failures, &row, &words, stage.resume(user, &name, resume).await?);
     }
-    // The values of one triage outlive the next, which ended in another state.
+    // The adjusted values of a triage outlive the next triage, even if that one ends in another state.
     let name = stage.with("Noted").await?;
     let adjusted = Patch::Merge(json!({"status": {"adjust": {"interval": "1h"}}}));
     stage.cast.schedules.api.patch_status(&name, &PatchParams::default(), &adjusted).await?;
@@ -116,7 +116,7 @@ async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_a
     report(&failures)
 }
 
-/// An advisor's permissions do not include a resume, even if the schedule already has one.
+/// The permissions of an advisor do not include a resume, even if the schedule already has one.
 #[tokio::test]
 async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Result<()> {
     let stage = Stage::new().await?;
@@ -134,12 +134,12 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
 
     expect(&mut failures, "resumed", &[], stage.resume(sre, &name, resume(NOW, sre)).await?);
     stage.record(&name, NOW, "Over").await?;
-    // An existing resume hinders no other change. To repeat or remove it changes nothing.
+    // An existing resume does not hinder other changes. Repeating or removing it has no effect.
     for spec in [json!({"suspend": true}), json!({"resume": resume(NOW, sre)}), json!({"resume": null})] {
         let answer = stage.cast.schedules.patch_as(ADVISOR, &name, json!({"spec": spec})).await?;
         expect(&mut failures, &format!("advisor, afterwards: {spec}"), &[], answer);
     }
-    // The permission to clear allows no other change, not even together with a resume.
+    // The permission to clear allows no other change, even together with a resume.
     let words = [AUTHOR, "may not write this schedule"];
     stage.record(&name, NOW, "Paused").await?;
     let again = json!({"triage": NOW, "reason": "once more", "resumedBy": sre});
@@ -150,7 +150,7 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
     report(&failures)
 }
 
-/// If the target is in another namespace, both permissions are needed there, too.
+/// If the target is in another namespace, both permissions are required there too.
 #[tokio::test]
 async fn a_resume_of_a_schedule_on_a_target_elsewhere_takes_a_right_there() -> Result<()> {
     let stage = Stage::new().await?;
@@ -188,7 +188,7 @@ async fn a_resume_of_a_schedule_on_a_target_elsewhere_takes_a_right_there() -> R
     report(&failures)
 }
 
-/// A backup of a resumed schedule contains `spec.resume` with the name of the user who resumed it.
+/// A backup of a resumed schedule contains `spec.resume` with the name of the user who resumed the schedule.
 #[tokio::test]
 async fn a_schedule_with_a_resume_is_created_by_who_may_write_it() -> Result<()> {
     let stage = Stage::new().await?;

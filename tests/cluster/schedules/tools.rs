@@ -1,4 +1,4 @@
-//! How `kubectl` handles the kind: it explains, prints, and accepts the samples.
+//! How `kubectl` works with the kind: it explains and prints schedules, and accepts the samples.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};

@@ -1,5 +1,5 @@
-//! A repeated failure is analysed once, on real Tekton: by the built-in table, and by pipelines that return each
-//! verdict, or none (sections 13.2 to 13.4).
+//! A repeated failure is analysed once, on real Tekton. The analyst is the built-in table, or a pipeline that returns
+//! each verdict or none (sections 13.2 to 13.4).
 
 use anyhow::{Context as _, Result};
 use chrono::TimeDelta;
@@ -12,10 +12,10 @@ use crate::audited::audited;
 use crate::expect::{condition, text};
 use crate::history::short;
 
-/// More triages in an hour than one namespace may start by default.
+/// The flag that allows one namespace more triages in an hour than by default.
 const MANY: (&str, &str) = ("--triage-max-per-hour", "100");
 
-/// Makes the API server refuse every run: executions fail before anything ran.
+/// Makes the API server refuse every run, so that executions fail before anything ran.
 async fn refuse_runs(world: &World) -> Result<()> {
     quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await
 }
@@ -31,7 +31,7 @@ async fn resume(world: &World, name: &str, of: &Value) -> Result<()> {
     edit(world, name, json!({"resume": {"triage": of, "reason": "repaired", "resumedBy": "jo@example.com"}})).await
 }
 
-/// A pipeline that analyses: its only task returns this verdict and has this outcome.
+/// Pushes a pipeline that analyses. Its only task returns this verdict and has this outcome.
 pub(super) async fn analyst(world: &World, name: &str, verdict: Option<&str>, outcome: Outcome) -> Result<String> {
     let pipeline = Pipeline::new().param("EVIDENCE").task("analyse", outcome).lasting("100ms");
     let Some(verdict) = verdict else {
@@ -44,7 +44,7 @@ pub(super) async fn analyst(world: &World, name: &str, verdict: Option<&str>, ou
     Ok(world.push_objects(name, &[pipeline]).await?.image)
 }
 
-/// Creates a schedule whose first failure is analysed by a pipeline. `triage` adds further fields.
+/// Creates a schedule whose first failure a pipeline analyses. `triage` contains further fields.
 pub(super) async fn analysed(world: &World, name: &str, bundle: &str, analyst: &str, triage: &Value) -> Result<()> {
     let reference = json!({"workflowId": "analyst", "version": "1", "containerImage": analyst});
     let mut spec = json!({
@@ -93,7 +93,7 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
     let child = world.await_wfe(child, "has ended", is_terminal).await?;
     assert_eq!(child["status"]["failureDetails"]["fingerprint"], "ResourceExhausted/cluster", "{child:#}");
 
-    // The schedule continues as before, and has no second triage within its cooldown.
+    // The schedule continues as before. It has no second triage within the cooldown.
     hurry(&world, "failing").await?;
     let fourth = await_failures(&world, "failing", 4).await?;
     assert_eq!(super::wait_after_end(&fourth)?, TimeDelta::seconds(960), "{fourth:#}");
@@ -105,7 +105,7 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
         |metrics: &Metrics| metrics.value("workflow_triage_suppressed_total", &[("reason", "Cooldown")]) >= 1.0;
     operator.await_metrics("tell of the failure that began none", is_told).await?;
 
-    // An edit of the schedule ends the triage.
+    // Editing the schedule ends the triage.
     edit(&world, "failing", json!({"interval": "90s", "hint": null})).await?;
     let over = await_triage(&world, "failing", "Over").await?;
     assert_eq!(over["status"]["failureCount"], 0, "{over:#}");
@@ -129,7 +129,7 @@ async fn what_breaks_each_time_is_paused_until_a_person_resumes_it() -> Result<(
     assert_eq!((count, &status["nextRunTime"]), (&json!(1), &Value::Null), "{status:#}");
     assert_eq!(held["spec"].get("suspend"), None, "a person's spec is nobody else's");
     world.await_event("breaking", "Paused").await?;
-    // The resume for another failure's triage does not resume this one.
+    // A resume for the triage of another failure has no effect on this triage.
     resume(&world, "breaking", &json!("breaking-1")).await?;
     await_held(&world, "breaking", "TriagePaused").await?;
     crate::clearing::clear(&world, text(&triage["of"]), "looked").await?;
@@ -143,10 +143,10 @@ async fn what_breaks_each_time_is_paused_until_a_person_resumes_it() -> Result<(
     world.close().await
 }
 
-/// What a verdict leads to: the state, and words of its record.
+/// The name, verdict and outcome of an analyst, the resulting state of the triage, and words in its record.
 type Row = (&'static str, Option<&'static str>, Outcome, &'static str, &'static str);
 
-/// Verdicts that a pipeline returns, and invalid answers.
+/// Verdicts that a pipeline returns, and answers that are invalid.
 const VERDICTS: [Row; 8] = [
     ("nothing", Some(r#"{"verdict":"DoNothing","why":"it passes"}"#), Outcome::Ok, "Noted", "it passes"),
     ("fix", Some(r#"{"verdict":"FileFix","why":"so","fix":"ask the owner"}"#), Outcome::Ok, "Filed", "ask the owner"),
@@ -199,7 +199,7 @@ async fn each_verdict_of_a_pipeline_has_its_effect_and_no_verdict_has_none() -> 
         let run = text(&triage["run"]["name"]);
         assert_eq!(run, format!("{}-triage", text(&triage["of"])), "{name}: {triage:#}");
         let analyst = world.await_wfe(run, "has ended", is_terminal).await?;
-        // It neither blocks its target nor counts there, and circuits ignore it.
+        // The analyst neither blocks its target nor counts as a failure there, and circuits ignore it.
         assert_eq!(condition(&analyst, "Blocked"), condition(&analyst, "absent"), "{name}: {analyst:#}");
         let target = format!("{}/workflowexecution/{}", world.namespace(), text(&triage["of"]));
         assert_eq!(text(&analyst["status"]["target"]), target);
@@ -243,7 +243,7 @@ async fn a_pipeline_may_pause_its_schedule_and_adjust_what_that_lists_until_a_pe
     end_child(&world, &child, "ok").await?;
     let well = await_outcome(&world, "adjusts", "Completed").await?;
     let status = &well["status"];
-    // The run for the hint has moved no slot.
+    // The run that the hint requested has not moved the slots.
     let wait = moment(&status["nextRunTime"])? - moment(&status["phase"])?;
     assert_eq!(wait, TimeDelta::hours(2), "a success ends no adjustment: {status:#}");
     resume(&world, "adjusts", &of).await?;
@@ -270,7 +270,7 @@ async fn an_analyst_that_is_deleted_gives_no_verdict() -> Result<()> {
     let failed = await_triage(&world, "hangs", "Failed").await?;
     assert!(text(&failed["status"]["triage"]["why"]).contains("was deleted"), "{failed:#}");
     world.await_event("hangs", "Triaged").await?;
-    // The operator cancels the analyst's run independently of the end of the triage. Either can come first.
+    // The operator cancels the analyst's run independently of the end of the triage. Either may happen first.
     world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     audited(&world, recording).await?;
     world.close().await

@@ -1,5 +1,5 @@
-//! Bad triages in the spec and in the status are refused with a message that names the field. Triages just within the
-//! limits are accepted.
+//! Bad triage fields in the spec and in the status are refused with a message that names the field. Fields just within
+//! the limits are accepted.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
@@ -12,12 +12,12 @@ use super::admission::{Row, check, check_refused};
 use super::objects::{Schedules, but, by_cron, good};
 use crate::admission::objects::{Namespaced, expect, refusal, report};
 
-/// The largest list of fields that a triage may adjust, each with the longest name.
+/// Returns the largest list of fields that a triage may adjust. Each has the longest possible name.
 pub(super) fn most_adjustable() -> Value {
     (0..16).map(|n| format!("parameters.{}", longest_key(n))).collect()
 }
 
-/// A parameter key of the maximal length.
+/// Returns a parameter key of the maximum length.
 fn longest_key(n: usize) -> String {
     format!("K{}{n:03}", "_".repeat(249))
 }
@@ -99,7 +99,7 @@ async fn what_a_triage_cannot_adjust_is_refused_by_name() -> Result<()> {
     let vain = "spec.triage.allowAdjust: may list interval only beside spec.interval, as no verdict changes a cron";
     let listed = [json!(["interval"]), json!(["timeout", "interval", "parameters.READY_TIMEOUT"])];
     check_refused(&by_cron()?, "triage/allowAdjust", &[vain], &listed).await?;
-    // Also by an edit of the template or of the plan.
+    // The same applies to an edit of the template or of the plan.
     let schedules = Schedules::new().await?;
     let name = schedules.create(good()).await?;
     let mut failures = Vec::new();
@@ -110,7 +110,7 @@ async fn what_a_triage_cannot_adjust_is_refused_by_name() -> Result<()> {
     report(&failures)
 }
 
-/// Writes the shipped CRD of schedules. If `without` is set, the rules with these words in their message are left out.
+/// Installs the shipped CRD of schedules, without the rules whose message contains `without`.
 async fn install(client: &Client, without: Option<&str>) -> Result<()> {
     let path = repository().join("crds/kubernaut.ai_workflowschedules.yaml");
     let mut crd = manifests::read(&path)?.pop().context("no type")?;
@@ -125,7 +125,7 @@ async fn install(client: &Client, without: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// A user who may only suspend a schedule still can, even if the stored schedule violates a rule that was added later.
+/// A user can suspend a schedule even if the stored schedule violates a rule that was added later.
 #[tokio::test]
 async fn what_was_stored_with_an_interval_to_adjust_beside_cron_can_be_changed_in_all_else() -> Result<()> {
     let vain = "spec.triage.allowAdjust: may list interval only beside spec.interval";
@@ -150,7 +150,7 @@ async fn what_was_stored_with_an_interval_to_adjust_beside_cron_can_be_changed_i
         (json!({"triage": {"allowAdjust": ["timeout", "interval"]}}), &[vain]),
     ] {
         expect(&mut failures, &spec.to_string(), words, schedules.try_spec(&name, spec.clone()).await?);
-        // A write of the operator.
+        // A write as the operator sends it.
         let status = Patch::Merge(json!({"status": {"revision": format!("{:016x}", failures.len())}}));
         let answer = schedules.api.patch_status(&name, &PatchParams::default(), &status).await;
         expect(&mut failures, &format!("the status, after {spec}"), &[], refusal(answer)?);
@@ -250,14 +250,14 @@ async fn the_record_of_a_triage_has_limits_and_no_other_ones() -> Result<()> {
         let answer = schedules.api.patch_status(&name, &PatchParams::default(), &patch).await;
         expect(&mut failures, &format!("{:.100}", status.to_string()), words, refusal(answer)?);
     }
-    // A patch with nulls removes the record and the adjusted values.
+    // A patch with nulls removes the triage's record and the adjusted values.
     let patch = Patch::Merge(json!({"status": {"triage": null, "adjust": null}}));
     let after = schedules.api.patch_status(&name, &PatchParams::default(), &patch).await?;
     ensure!(after.data["status"]["triage"].is_null() && after.data["status"]["adjust"].is_null(), "{:#}", after.data);
     report(&failures)
 }
 
-/// The rules and the size allow all at once: spec, record, adjusted values and resume.
+/// Everything together is within the limits of the rules and of the size: spec, record, adjusted values and resume.
 #[tokio::test]
 async fn the_largest_triage_fits_into_one_object() -> Result<()> {
     let schedules = Schedules::new().await?;

@@ -1,5 +1,5 @@
-//! An operator that starts before its CRD, and a CRD before its operator: schedules wait, and executions do not. Also
-//! an operator of an earlier commit (`tests/upgrade/build`), which does not know schedules, with existing schedules.
+//! An operator that starts before its CRD, and a CRD that is installed before its operator: schedules wait, and
+//! executions do not. Also an operator of an earlier commit (`tests/upgrade/build`), which does not know schedules.
 //! Only with `WFE_TEST_ALL=1`.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ async fn apply_crd(control_plane: &ControlPlane, file: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a kind is served.
+/// Waits until the API server serves a kind.
 async fn await_kind(control_plane: &ControlPlane, name: &str) -> Result<()> {
     let crd = format!("crd/{name}.kubernaut.ai");
     control_plane.kubectl(&["wait", &crd, "--for=condition=Established", "--timeout=60s"]).await.map(drop)
@@ -29,7 +29,7 @@ async fn await_kind(control_plane: &ControlPlane, name: &str) -> Result<()> {
 #[tokio::test]
 async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it_comes() -> Result<()> {
     if !all() {
-        return Ok(()); // it takes a control plane of its own
+        return Ok(()); // the test needs a control plane of its own
     }
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
     apply_crd(&control_plane, "kubernaut.ai_workflowexecutions.yaml").await?;
@@ -47,7 +47,7 @@ async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it
     hurry(&world, "first").await?;
     await_outcome(&world, "first", "Completed").await?;
 
-    // The CRD is deleted: the schedules are gone, and all executions stay.
+    // The CRD is deleted, and its schedules with it. All executions stay.
     control_plane.kubectl(&["delete", "crd", "workflowschedules.kubernaut.ai"]).await?;
     world.wfe("after").target("node/after").image(&bundle).create().await?;
     world.await_phase("after", "Completed").await?;
@@ -56,13 +56,13 @@ async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it
     world.close().await
 }
 
-/// Starts the earlier operator, which does not know leader election.
+/// Starts the earlier operator, which has no leader election.
 async fn operator_of(world: &World, previous: &Path) -> Result<Operator> {
     let operator = world.operator().program(&previous.join("wfe-operator"));
     operator.without("--namespace").without("--leader-elect").start().await
 }
 
-/// After a downgrade running children end and none is created. The current operator then continues from there.
+/// After a downgrade, running children end and no more are created. The current operator then continues from there.
 #[tokio::test]
 async fn an_operator_without_schedules_ends_what_they_have_begun_and_leaves_them_alone() -> Result<()> {
     if !all() {
@@ -73,7 +73,7 @@ async fn an_operator_without_schedules_ends_what_they_have_begun_and_leaves_them
     let (works, held, broken) = (short(&world).await?, undecided(&world).await?, unpullable(&world).await?);
     let hourly = json!({"interval": "1h", "minInterval": "1s"});
 
-    // A CRD before its operator: no schedule is planned, and executions run as before.
+    // With the CRD but without its operator, no schedule is planned, and executions run as before.
     let operator = operator_of(&world, &previous).await?;
     for (name, bundle) in [("runs", &held), ("fails", &broken)] {
         create(&world, name, &format!("node/{name}"), bundle, &hourly).await?;
