@@ -1,4 +1,4 @@
-//! Finds the author of each write in the audit log, by the resourceVersion or the uid in the answer.
+//! Finds the author of each write in the audit log by the resourceVersion or the uid in the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,12 @@ use crate::history::text;
 use crate::input::Request;
 use crate::report::Moment;
 
-/// The users who wrote and deleted objects during a recording.
+/// The users who have written and deleted objects during a recording.
 #[derive(Debug)]
 pub(crate) struct Authors<'a> {
-    /// Users by the resourceVersion in the answer. A write that changed nothing is answered with the version that
-    /// exists.
+    /// Users by the resourceVersion in the answer. The answer to a write without a change contains the current version.
     writers: BTreeMap<u64, BTreeSet<&'a str>>,
-    /// Users by the uid of the object that they deleted.
+    /// Users by the uid of the object that they have deleted.
     deleters: BTreeMap<&'a str, BTreeSet<&'a str>>,
     operators: &'a BTreeSet<String>,
     silent: Vec<&'a str>,
@@ -52,18 +51,18 @@ impl<'a> Authors<'a> {
         self.operators.contains(user)
     }
 
-    /// Returns whether the audit log shows that only users other than the operators made this write.
+    /// Returns whether, according to the audit log, this write was made only by users other than the operators.
     pub(crate) fn is_strangers(&self, write: Moment) -> bool {
         self.writers.get(&write.resource_version).is_some_and(|users| self.are_strangers(users))
     }
 
-    /// Returns whether the audit log shows that only operators made this write.
+    /// Returns whether, according to the audit log, this write was made only by operators.
     pub(crate) fn is_operators(&self, write: Moment) -> bool {
         let users = self.writers.get(&write.resource_version);
         users.is_some_and(|users| !users.is_empty() && users.iter().all(|user| self.is_operator(user)))
     }
 
-    /// Returns whether the audit log shows that only users other than the operators deleted this object.
+    /// Returns whether, according to the audit log, this object was deleted only by users other than the operators.
     pub(crate) fn is_deleted_by_stranger(&self, uid: &str) -> bool {
         self.deleters.get(uid).is_some_and(|users| self.are_strangers(users))
     }
@@ -72,7 +71,7 @@ impl<'a> Authors<'a> {
         !self.operators.is_empty() && users.iter().all(|user| !self.is_operator(user))
     }
 
-    /// Lists what the audit log should hold and lacks.
+    /// Lists the entries that the audit log should contain but does not.
     pub(crate) fn gaps(&self) -> Vec<String> {
         let silent = self.silent.iter().map(|user| format!("the audit log has no request of {user}"));
         let bodies = (self.bodiless > 0)
@@ -81,7 +80,7 @@ impl<'a> Authors<'a> {
     }
 }
 
-/// Returns whether the auditor judges the body of a write to this resource. (An event's name and verb are enough.)
+/// Returns whether the auditor judges the body of a write to this resource. For an event, name and verb are enough.
 fn is_judged_by_body(request: &Request) -> bool {
     matches!(request.resource.as_str(), "workflowexecutions" | "workflowschedules" | "pipelineruns")
 }

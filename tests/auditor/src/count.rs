@@ -1,11 +1,11 @@
-//! Counts what happened. The counts tell a busy recording from an idle one.
+//! Counts the events of a recording. The counts distinguish a busy recording from an idle one.
 
 use wfe_api::Phase;
 
 use crate::history::{Execution, History, Run};
 use crate::report::Counts;
 
-/// Counts executions by their decision, and runs by what became of them.
+/// Counts executions by their decision, and runs by their end.
 pub(crate) fn count(history: &History<'_>) -> Counts {
     let mut counts = Counts::zero();
     for execution in history.executions.values() {
@@ -54,7 +54,7 @@ fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
     }
 }
 
-/// Returns why a run that never ran was deleted, judged by the state of its owner at that time.
+/// Returns why a run that was never released was deleted. The state of its owner at that time decides this.
 fn why_deleted(history: &History<'_>, run: &Run<'_>) -> Option<&'static str> {
     let gone = run.gone.filter(|_| run.never_ran())?;
     let undecided = history.owner(run).is_some_and(|owner| {

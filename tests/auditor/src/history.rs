@@ -1,6 +1,8 @@
-//! What happened to each object: changes in order, read into lives of executions, runs and what Tekton made from runs.
+//! The history of each object: changes are ordered, and grouped into the lives of executions, runs and Tekton's
+//! objects.
 //!
-//! Knows the shapes of the objects, and which of them are ours. It judges nothing, but finds gaps in the recording.
+//! This module parses the objects, and recognizes the operator's own. It does not judge them, but finds gaps in the
+//! recording.
 
 mod attempt;
 mod execution;
@@ -24,35 +26,35 @@ use crate::input::{Change, Request};
 use crate::report::{Moment, ObjectRef};
 use life::Life;
 
-/// The most steps from a pod up to its run: TaskRun, child run and one more, with room to spare.
+/// The greatest distance between a pod and its run, with a reserve. Between them are a TaskRun and a child run.
 const MAX_DEPTH: usize = 8;
 
 /// Everything that the recording shows.
 #[derive(Debug)]
 pub(crate) struct History<'a> {
-    /// By uid.
+    /// The executions, by uid.
     pub(crate) executions: BTreeMap<&'a str, Execution<'a>>,
-    /// The runs of chains that carry our uid annotation, by uid.
+    /// The runs with the annotation of an execution's uid, by their own uid.
     pub(crate) runs: BTreeMap<&'a str, Run<'a>>,
-    /// By uid.
+    /// The schedules, by uid.
     pub(crate) schedules: BTreeMap<&'a str, Schedule<'a>>,
     /// The namespaces, by name.
     pub(crate) namespaces: BTreeMap<&'a str, Vec<(Moment, &'a Value)>>,
-    /// What Tekton made from these runs, by the run's uid.
+    /// The objects that Tekton has made for these runs, by the run's uid.
     pieces: BTreeMap<&'a str, Vec<Piece<'a>>>,
-    /// Uids of the PipelineRuns that are neither ours nor made from ours.
+    /// The uids of PipelineRuns that belong to no execution, directly or through another run.
     pub(crate) strangers: BTreeSet<&'a str>,
-    /// Whether the recording has any TaskRuns or pods.
+    /// Whether the recording contains any TaskRuns or pods.
     pub(crate) shows_pieces: bool,
-    /// What the recording should hold and lacks.
+    /// Changes that the recording should contain but does not.
     pub(crate) gaps: Vec<String>,
     versions: BTreeMap<&'a str, BTreeSet<u64>>,
-    /// The last version that was recorded, by kind and namespace.
+    /// The last recorded version, by kind and namespace.
     last: BTreeMap<(&'a str, &'a str), u64>,
 }
 
 impl<'a> History<'a> {
-    /// Reads changes in any order.
+    /// Reads changes, which may be in any order.
     pub(crate) fn read(changes: &'a [Change]) -> Self {
         let (lives, nameless) = life::group(changes);
         let mut history = Self {
@@ -98,7 +100,7 @@ impl<'a> History<'a> {
         history
     }
 
-    /// Files a piece under the run that it was made from.
+    /// Assigns an object to the run for which Tekton has made it.
     fn place(&mut self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>) {
         match self.root(lives, life, MAX_DEPTH) {
             Some(root) => {
@@ -141,7 +143,7 @@ impl<'a> History<'a> {
         self.gaps.extend(life::names_taken_twice(&ours));
     }
 
-    /// Finds successful writes in the audit log that the watch should have shown but did not.
+    /// Finds writes that succeeded according to the audit log, but that are missing in the watch.
     pub(crate) fn compare(&mut self, requests: &[Request]) {
         for request in requests.iter().filter(|request| request.is_write() && request.succeeded()) {
             let (Some(version), Some(uid)) = (request.resource_version, text(&request.response, "/metadata/uid"))
@@ -154,7 +156,7 @@ impl<'a> History<'a> {
                 "pipelineruns" => "PipelineRun",
                 _ => continue,
             };
-            // A deletion's answer has a version of its own. The recording may have ended before any later version.
+            // The answer to a deletion has a version of its own. A version after the last recorded one is not missing.
             let last = self.last.get(&(kind, request.namespace.as_str()));
             if request.verb.starts_with("delete") || last.is_none_or(|last| version > *last) {
                 continue;
@@ -168,25 +170,25 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Returns the execution that owns a run, if the recording has it.
+    /// Returns the execution that owns a run, if the recording contains the execution.
     pub(crate) fn owner(&self, run: &Run<'_>) -> Option<&Execution<'a>> {
         self.executions.get(run.owner)
     }
 
-    /// Returns the write by which a run's owner committed to it.
+    /// Returns the write by which a run's owner has committed to the run.
     pub(crate) fn commit_to(&self, run: &Run<'_>) -> Option<&Commit<'a>> {
         self.owner(run)?.commits.iter().find(|commit| commit.run == run.object.uid)
     }
 
-    /// Returns whether the recording shows the executions of the owner's namespace. If it does, an owner that it lacks
-    /// does not exist.
+    /// Returns whether the recording contains the executions in the namespace of a run's owner. If so, an owner that is
+    /// not recorded does not exist.
     pub(crate) fn covers_owner_of(&self, run: &Run<'_>) -> bool {
         run.owner_name
             .and_then(|name| name.split_once('/'))
             .is_some_and(|(namespace, _)| self.executions.values().any(|one| one.object.namespace == namespace))
     }
 
-    /// Lists what Tekton made from a run.
+    /// Lists the objects that Tekton has made for a run.
     pub(crate) fn pieces_of(&self, run: &Run<'_>) -> impl Iterator<Item = &Piece<'a>> {
         self.pieces.get(run.object.uid.as_str()).into_iter().flatten()
     }
@@ -203,7 +205,8 @@ impl<'a> History<'a> {
         chains
     }
 
-    /// Names the target of a run: from the run's annotation, else from its owner, else by the name of the run.
+    /// Returns the target of a run: from the run's annotation, otherwise from its owner, otherwise described by the
+    /// run's name.
     pub(crate) fn target_of(&self, run: &Run<'_>) -> String {
         let by_owner = || self.owner(run).map(Execution::shown_target);
         run.target.map(str::to_owned).or_else(by_owner).unwrap_or_else(|| format!("the target of {}", run.object.name))
@@ -220,7 +223,7 @@ fn last_versions(changes: &[Change]) -> BTreeMap<(&str, &str), u64> {
     all
 }
 
-/// Reads a string that is not empty.
+/// Returns the string at a pointer if it is not empty.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }

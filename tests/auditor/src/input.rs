@@ -1,4 +1,4 @@
-//! The auditor's input: changes from a watch, requests from an audit log. Knows their formats, and judges nothing.
+//! The auditor's input: changes from a watch, and requests from an audit log. This module only parses them.
 
 use std::io::{self, BufRead};
 
@@ -9,39 +9,40 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ChangeType {
-    /// It existed before the recording began. Its past is unknown.
+    /// The object existed before the recording began. Its past is unknown.
     #[serde(alias = "Existing")]
     Existing,
-    /// It was created.
+    /// The object was created.
     #[serde(alias = "Added")]
     Added,
-    /// It was changed.
+    /// The object was changed.
     #[serde(alias = "Modified")]
     Modified,
-    /// It was deleted; the object is its last state.
+    /// The object was deleted. [`Change::object`] is its last state.
     #[serde(alias = "Deleted")]
     Deleted,
 }
 
-/// One change of one object, one line of the recording of a watch.
+/// One change to one object, which is one line in the recording of a watch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Such as `PipelineRun`.
     pub kind: String,
     /// What happened.
     pub change: ChangeType,
-    /// The place in the order of changes, across all kinds.
+    /// The position in the order of changes, across all kinds.
     pub resource_version: u64,
-    /// When it was seen, in milliseconds since the recording began. It measures time; it orders nothing.
+    /// When the recorder saw the change, in milliseconds since the recording began. This measures durations, but does
+    /// not order changes.
     pub at_ms: u64,
     /// The object after the change.
     pub object: Value,
 }
 
-/// One finished request, as the API server's audit log has it.
+/// One finished request from the API server's audit log.
 ///
-/// The fields have the names that the tests' own reader of the log uses. Its entries can therefore be converted through
-/// `serde`.
+/// The fields have the names that the tests' own reader of the log uses. The entries of that reader can therefore be
+/// converted with `serde`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Request {
@@ -49,19 +50,20 @@ pub struct Request {
     pub verb: String,
     /// The user who sent the request.
     pub user: String,
-    /// API group; empty for the core one.
+    /// API group; empty for the core group.
     pub group: String,
     /// Plural, such as `pipelineruns`.
     pub resource: String,
     /// Such as `status`; empty for the object itself.
     pub subresource: String,
-    /// Namespace; empty where there is none.
+    /// Namespace; empty if there is none.
     pub namespace: String,
-    /// Name; empty if only the object carries it.
+    /// Name; empty if only the object contains it.
     pub name: String,
     /// HTTP status of the answer.
     pub code: i64,
-    /// The resourceVersion of the object in the answer. It orders writes, because the log itself does not.
+    /// The resourceVersion of the object in the answer. It gives the order of writes, which the order of log entries
+    /// does not.
     pub resource_version: Option<u64>,
     /// The body of the request; null if the log's policy omits bodies.
     pub request: Value,
@@ -71,26 +73,26 @@ pub struct Request {
     pub received_at: String,
 }
 
-/// Why an input could not be read.
+/// The reason why an input could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// Reading failed at this line.
+    /// The input could not be read further than this line.
     #[error("line {line} cannot be read")]
     Io {
-        /// Counted from 1.
+        /// The number of the line, counted from 1.
         line: usize,
         /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A line has the wrong form.
+    /// A line has the wrong format.
     #[error("line {line} is not {expected}")]
     Line {
-        /// Counted from 1.
+        /// The number of the line, counted from 1.
         line: usize,
-        /// The form that was expected.
+        /// The format that was expected.
         expected: &'static str,
-        /// What is wrong with the line.
+        /// The error in the line.
         #[source]
         source: serde_json::Error,
     },
@@ -99,25 +101,25 @@ pub enum InputError {
 // === impl Request ===
 
 impl Request {
-    /// Returns whether it asks for a change.
+    /// Returns whether the request asks for a change.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    /// Returns whether it succeeded.
+    /// Returns whether the request succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Returns whether the log has the body of the request or of the answer. (If it has one of them, the other was
-    /// never sent.)
+    /// Returns whether the log contains the body of the request or of the answer. If it contains only one of them, the
+    /// other was empty.
     pub(crate) fn has_bodies(&self) -> bool {
         !self.request.is_null() || !self.response.is_null()
     }
 
-    /// Reads an event of `audit.k8s.io/v1`; `None` for a stage before the answer.
+    /// Converts an event of `audit.k8s.io/v1`; `None` for a stage before the answer.
     fn of_event(event: &mut Value) -> Option<Self> {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         if matches!(text("/stage").as_str(), "RequestReceived" | "ResponseStarted") {
@@ -146,7 +148,7 @@ impl Request {
     }
 }
 
-/// Reads the recording of a watch: JSON lines, in any order.
+/// Reads the recording of a watch: JSON lines in any order.
 pub fn read_changes(from: impl BufRead) -> Result<Vec<Change>, InputError> {
     let mut changes = Vec::new();
     for (line, text) in lines(from) {
@@ -159,7 +161,8 @@ pub fn read_changes(from: impl BufRead) -> Result<Vec<Change>, InputError> {
     Ok(changes)
 }
 
-/// Reads an audit log: JSON lines, in any order. The last line may be incomplete, if the API server is writing it.
+/// Reads an audit log: JSON lines in any order. The last line may be incomplete, because the API server may be writing
+/// it.
 pub fn read_requests(mut from: impl BufRead) -> Result<Vec<Request>, InputError> {
     let mut requests = Vec::new();
     let (mut text, mut line) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! The invariants of section 16 that can be judged from outside, in order. This list is what the auditor judges.
+//! The invariants of section 16 that can be judged from outside, in order. This list defines what the auditor judges.
 
 mod attempts;
 mod chain;
@@ -18,7 +18,7 @@ use crate::Evidence;
 use crate::history::{Execution, Run};
 use crate::report::{Counts, Moment, ObjectRef, Violation, When};
 
-/// An invariant: finds violations, and counts the cases that it judged.
+/// Judges one invariant: returns its violations, and counts the judged cases.
 type Invariant = fn(&Evidence<'_>, &mut Counts) -> Vec<Violation>;
 
 const INVARIANTS: &[Invariant] = &[
@@ -35,7 +35,7 @@ const INVARIANTS: &[Invariant] = &[
     limits::judge,
 ];
 
-/// Judges all invariants. The violations of one invariant are in the order in which they happened.
+/// Judges all invariants. The violations of each invariant are ordered by time.
 pub(crate) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     INVARIANTS
         .iter()
@@ -55,7 +55,7 @@ fn order(violation: &Violation) -> (u64, &str) {
     }
 }
 
-/// A violation that is being put together.
+/// A violation under construction.
 struct Finding {
     invariant: u8,
     rule: &'static str,
@@ -67,7 +67,7 @@ impl Finding {
         Self { invariant, rule, text }
     }
 
-    /// Completes the violation as one of an execution.
+    /// Completes a violation that is about an execution.
     fn about(self, execution: &Execution<'_>, at: Moment) -> Violation {
         self.on(execution.shown_target(), vec![execution.object.clone()], &[at])
     }
@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// Groups runs by the execution that owns them, in the order of their creation.
+/// Groups runs by the execution that owns them. The runs of each are ordered by creation.
 fn runs_by_owner<'e, 'a>(evidence: &'e Evidence<'a>) -> BTreeMap<&'a str, Vec<&'e Run<'a>>> {
     let mut by_owner: BTreeMap<&str, Vec<&Run<'_>>> = BTreeMap::new();
     for run in evidence.history.runs.values() {

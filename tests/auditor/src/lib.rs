@@ -1,4 +1,4 @@
-//! Judges a recording of what happened by the invariants of the specification (section 16).
+//! Judges a recording by the invariants of the specification (section 16).
 //!
 //! ```text
 //!  watch (JSON lines) ──► changes ──► history: lives of executions, runs, pods ──┐
@@ -6,67 +6,68 @@
 //!  audit log ───────────► requests ─► authors: who wrote what ───────────────────┘
 //! ```
 //!
-//! The auditor is a second, independent reading. It shares with the operator the names of targets and chains, labels,
-//! closed words and the spelling of durations, but no rule. The rules of sections 6, 7 and 11 are written anew
-//! (`section_6`, `section_7`, `section_11`). The first two modules read a `record` of each target. The auditor has no
-//! client and no clock. It orders all changes by resourceVersion, so the order of the lines means nothing.
+//! The auditor is a second, independent implementation of these rules. It shares with the operator the names of targets
+//! and chains, labels, closed words and the spelling of durations, but no rule. The rules of sections 6, 7 and 11 are
+//! written anew (`section_6`, `section_7`, `section_11`). The first two of these modules read a `record` of each
+//! target. The auditor has no client and no clock. It orders all changes by resourceVersion, so the lines may be in any
+//! order.
 //!
 //! # What it judges
-//! By invariant, with the names of the rules:
+//! By invariant, with the names of the rules. Each describes the violation:
 //!
-//! - 1, `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier run
-//!   is unfinished. `held`: a run released while another execution with a retry policy is Running, had a run released
-//!   before, and its run exists.
-//! - 2, `second-run`: two released runs of an execution. With a retry policy: a released run that not exactly one
-//!   attempt names, or that was released before the end of the attempt before was recorded. `ran-after-all`: a released
-//!   run of an execution that was Skipped, or that failed before it had a run. `steps-ran`: steps ran although their
+//! - 1, `overlap`: two released, unfinished runs on a target. `drain`: a run is released while an object of an earlier
+//!   run is unfinished. `held`: a run is released while another execution holds the target. An execution holds it if it
+//!   has a retry policy, is Running, had a run released before, and its run exists.
+//! - 2, `second-run`: two released runs of an execution. With a retry policy, a released run must be named by exactly
+//!   one attempt, and released after the end of the previous attempt was recorded. `ran-after-all`: a released run of
+//!   an execution that was Skipped, or that failed before it had a run. `steps-ran`: steps ran although their
 //!   execution, or the attempt, says that nothing ran.
-//! - 2, `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begun before its
-//!   `notBefore`. `attempt-after`: an attempt added or begun after the end, a cancellation, the begin of a deletion or
-//!   `maxDuration`. The same after an attempt that succeeded, ran (without `retryExecutionFailures`) or failed by its
-//!   configuration (without `retryWhen`). `attempt-delay`: a `delay` that does not follow the formula, a `notBefore`
-//!   that is not that long after the write, or a change of either.
-//! - 3, `phase`, `final`, `fixed`, `shape`: what a status may become, and which fields it has.
+//! - 2, `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begins before
+//!   its `notBefore`. `attempt-after`: an attempt is added or begins after the end, a cancellation, the beginning of a
+//!   deletion, or `maxDuration`. The same after an attempt that succeeded, ran (without `retryExecutionFailures`) or
+//!   failed by its configuration (without `retryWhen`). `attempt-delay`: a `delay` does not follow the formula, a
+//!   `notBefore` is not that long after the write, or either is changed.
+//! - 3, `phase`, `final`, `fixed`, `shape`: a status changes in a forbidden way, or has the wrong fields.
 //! - 4, `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a
-//!   commit while rules 0 to 5 of section 6 forbid it. A further attempt is judged by rules 0 and 1, and by what its
-//!   own execution has left.
-//! - 5, `no-fact`: a skip without the fact that makes its rule decide. `wrong-fact`: a skip that describes the fact
-//!   wrongly. `earlier-rule`: a skip while an earlier rule decides.
-//! - 6, `undecided`, `leftover`, `abandoned`, `unrecorded`: what is left after faults have stopped
+//!   commit while rules 0 to 5 of section 6 forbid it. For a further attempt, only rules 0 and 1 apply, and the remains
+//!   of the execution's own runs.
+//! - 5, `no-fact`: a skip without the fact that makes its rule apply. `wrong-fact`: a skip that describes the fact
+//!   wrongly. `earlier-rule`: a skip although an earlier rule decides.
+//! - 6, `undecided`, `leftover`, `abandoned`, `unrecorded`: something is left after the faults have stopped
 //!   ([`Options::settled`]).
-//! - 7, by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`,
+//! - 7, in the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`,
 //!   `deleted-committed`, `deleted-needed`, `removed-early`.
-//! - 8, `counter`, `next-allowed`: what section 7 says about failures in a row.
-//! - 8, `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers.
-//! - 10, `slot-twice`: two executions at once for a slot of a schedule.
+//! - 8, `counter`, `next-allowed`: a status disagrees with section 7 about consecutive failures.
+//! - 8, `commit`, `number`, `order`, `uncommitted`, `outcome`: faults of the chain and its numbers.
+//! - 10, `slot-twice`: two executions at the same time for a slot of a schedule.
 //! - 11, `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`,
 //!   `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`: a child that
 //!   section 12.6 forbids on every view that is not older than [`Options::lag`].
-//! - 12, `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`,
-//!   `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, or that is recorded twice, out
-//!   of order or never. `plan-anew`: a plan that begins anew for no reason. `plan-phase`: an edit of the template that
-//!   moves the slots.
-//! - 13, `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-many`: a triage that
-//!   begins while section 13.2 forbids it. `triage-fixed`, `triage-over`: a record that changes after its end, is lost,
-//!   or outlives its plan. `verdict`, `adjusted`: an effect that the verdict does not have, or that the schedule does
-//!   not allow. `analyst`: an execution made for no triage that awaits one.
+//! - 12, `failure-count`: a count that does not follow from the outcomes. `outcome`, `outcome-time`, `outcome-twice`,
+//!   `outcome-order`, `outcome-lost`: a recorded outcome is not that of the child, or is recorded twice, out of order
+//!   or never. `plan-anew`: a plan begins anew for no reason. `plan-phase`: an edit of the template moves the slots.
+//! - 13, `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-many`: a triage
+//!   begins while section 13.2 forbids it. `triage-fixed`, `triage-over`: a record changes after its end, is lost, or
+//!   outlives its plan. `verdict`, `adjusted`: an effect that does not follow from the verdict, or that the schedule
+//!   does not allow. `analyst`: an analyst is made although no triage awaits one.
 //! - 15, `spec`: an operator changed the spec of a schedule.
-//! - 17, `limit`: more targets with a released, unfinished run than a limit of [`Policy::limits`] allows.
+//! - 17, `limit`: more targets with a released, unfinished run than a limit in [`Policy::limits`] allows.
 //!
 //! # What it cannot judge
-//! - Rules 2 to 5 of section 6 and the counter without a known policy ([`Options::policy`]), or on targets of
-//!   executions whose namespace was not recorded. Waiting too long is no violation either.
-//! - What `retryWhen` and `stopWhen` evaluate to, and whether the API server really refused a create for good.
-//! - Which of the last moments before a write its writer has seen. A write is right if some possible view allows it.
-//! - Which slot of a schedule is due, circuits (section 13.5), and which failures are shared. `wfe_core::check` judges
-//!   each decision of the simulation by these rules.
-//! - What an analyst has reported, a pause of everything, and whether a child was really refused.
-//! - Clocks: the auditor assumes that an operator decided at the time that it wrote.
-//! - That a bad object harms only itself (invariant 9): a bad object looks like one that waits.
-//! - The answer to a live read: a read leaves no trace but its request. A skip is judged by whether its fact was true.
-//! - Drain, if the recording has no TaskRuns and pods; and the authors of writes without an audit log.
-//! - Only the audit log tells a person's acts from the operator's. What others wrote into a status is not held against
-//!   the operator, but a run that a person released counts for invariants 1 and 2.
+//! - Rules 2 to 5 of section 6 and the counter, if the policy is unknown ([`Options::policy`]), or for targets of
+//!   executions whose namespace was not recorded. An execution that waits too long is not a violation either.
+//! - The values of `retryWhen` and `stopWhen`, and whether the API server really refused a create permanently.
+//! - Which of the last changes before a write its writer had seen. A write is right if some possible view allows it.
+//! - Which slot of a schedule is due, circuits (section 13.5), and which failures are shared. In the simulation,
+//!   `wfe_core::check` judges each decision by these rules.
+//! - The report of an analyst, a pause of everything, and whether a child was really refused.
+//! - Clocks: the auditor assumes that an operator decided at the time of its write.
+//! - Whether a bad object harms only itself (invariant 9), because a bad object looks like one that waits.
+//! - The answer to a live read, because a read is recorded only as a request. A skip is judged by whether its fact was
+//!   true.
+//! - Draining, if the recording has no TaskRuns and pods. The authors of writes, without an audit log.
+//! - The acts of a person, without an audit log. The operator is not blamed for what others have written into a status.
+//!   But a run that a person released counts for invariants 1 and 2.
 
 mod authors;
 mod count;
@@ -92,21 +93,20 @@ pub use report::{Counts, Moment, ObjectRef, Report, Requirement, Violation, When
 use authors::Authors;
 use history::History;
 
-/// What the auditor must know besides the recording.
+/// What the auditor must know in addition to the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// User names of the operators, as the audit log has them.
+    /// The user names of the operators, as in the audit log.
     pub operators: BTreeSet<String>,
-    /// Faults have stopped, and everything has had time to come to rest. Nothing may be left undone.
+    /// Whether faults have stopped and everything had time to come to rest. If so, nothing may be left undone.
     pub settled: bool,
-    /// The policy of all operators. `None`: it is unknown, or they had several. What needs it is then not judged.
+    /// The policy of all operators; `None` if it is unknown or differs. Rules that need the policy are then not judged.
     pub policy: Option<Policy>,
-    /// How old the view of an operator may have been when it made a child of a schedule, including the time of the
-    /// request.
+    /// How old an operator's view may be when it makes a child of a schedule, including the duration of the request.
     pub lag: Duration,
 }
 
-/// Everything that the invariants are judged by.
+/// The input of the invariants.
 struct Evidence<'a> {
     history: History<'a>,
     authors: Authors<'a>,
@@ -114,7 +114,7 @@ struct Evidence<'a> {
     options: &'a Options,
 }
 
-/// Judges a recording. `requests` may be empty; invariant 7 is then not judged.
+/// Judges a recording. If `requests` is empty, invariant 7 is not judged.
 pub fn audit(changes: &[Change], requests: &[Request], options: &Options) -> Report {
     let mut history = History::read(changes);
     history.compare(requests);

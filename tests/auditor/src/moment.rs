@@ -1,12 +1,13 @@
-//! Times in whole seconds, as statuses keep them.
+//! Times in whole seconds, as in statuses.
 
 use serde_json::Value;
 use wfe_core::Time;
 
-/// A time in whole seconds, as the API keeps it.
+/// A time in whole seconds, as in the API.
 pub(crate) type Seconds = i64;
 
-/// Reads a time in whole seconds. No operator writes a fraction. A fraction is rounded up, because nothing runs early.
+/// Reads a time in whole seconds. No operator writes a fraction. If there is one, it is rounded up, because nothing may
+/// run early.
 pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
     seconds_of(value.pointer(pointer)?.as_str()?)
 }

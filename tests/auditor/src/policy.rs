@@ -1,5 +1,5 @@
-//! The policy that was in force during a recording: the numbers for rules 2 to 5 of section 6, the counter of section 7
-//! and the triages of section 13. It has the operator's flags and their defaults.
+//! The policy in force during a recording: the numbers for rules 2 to 5 of section 6, the counter of section 7, and the
+//! triages of section 13. Its flags and their defaults are the operator's.
 
 use std::time::Duration;
 
@@ -96,10 +96,10 @@ struct Flags {
 }
 
 impl Policy {
-    /// Reads the policy from an operator's flags. Flags that do not concern it are ignored.
+    /// Reads the policy from an operator's flags. Other flags are ignored.
     ///
     /// # Errors
-    /// Names the flag whose value cannot be read.
+    /// Returns the name of the flag whose value cannot be read.
     pub fn of_flags<'f>(flags: impl IntoIterator<Item = (&'f str, &'f str)>) -> Result<Self, String> {
         let command = Flags::command();
         let is_known = |flag: &str| command.get_arguments().any(|known| known.get_long() == flag.strip_prefix("--"));
@@ -109,7 +109,7 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// The defaults of sections 6, 7, 13 and 14.
+    /// Returns the defaults of sections 6, 7, 13 and 14.
     fn default() -> Self {
         Self {
             previous_execution_failed_scope: Scope::Target,

@@ -1,7 +1,7 @@
-//! The record of a target at a moment: its executions that had ended, as their objects showed them.
+//! The record of a target at a moment: the executions that had ended, as their objects showed them.
 //!
-//! Rules 2 to 5 of section 6 and the counter of section 7 read only this. It comes from the recording alone, and shares
-//! no code with the operator's own history.
+//! Rules 2 to 5 of section 6 and the counter of section 7 read only this record. It is built from the recording alone,
+//! and shares no code with the operator's own history.
 
 use std::collections::BTreeMap;
 
@@ -27,48 +27,50 @@ pub(crate) struct Record<'e> {
 pub(crate) struct Past<'e> {
     pub(crate) execution: &'e Execution<'e>,
     pub(crate) end: End,
-    /// `completionTime`.
+    /// The value of `completionTime`.
     pub(crate) ended: Option<Seconds>,
-    /// `failedAt`. Backoff and quiet time count from it.
+    /// The value of `failedAt`. Backoff and quiet time count from it.
     pub(crate) failed: Option<Seconds>,
     pub(crate) next_allowed: Option<Seconds>,
     pub(crate) clearance: Clearance,
-    /// `status.runSequence`.
+    /// The value of `status.runSequence`.
     number: Option<u64>,
 }
 
-/// How an execution ended, for the executions after it.
+/// How an execution ended, as far as it matters for later executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Completed,
-    /// Something of it ran, or may have run.
+    /// The execution failed after something ran, or may have run.
     ExecutionFailure,
-    /// Nothing of it ran.
+    /// The execution failed before anything ran.
     PreExecutionFailure,
-    /// Nothing of it ran, as with many others (section 13.5). The next execution waits for it, but it does not count.
+    /// The execution failed before anything ran, in an outage that many targets share (section 13.5). The next
+    /// execution waits for this failure, but it does not count.
     SharedFailure,
-    /// Nothing of it ran, and it does not count (section 7). It was decided after its `startBefore`, a person cancelled
-    /// it, it analysed a failure, or a schedule made it, which paces itself (section 12.6).
+    /// The execution failed before anything ran, and does not count (section 7). It was decided after its
+    /// `startBefore`, a person cancelled it, or it analysed a failure. Or a schedule made it, which paces itself
+    /// (section 12.6).
     Uncounted,
 }
 
-/// The clearance of a failure, and what its status says about it (section 10).
+/// The clearance of a failure, and its effect according to the status (section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clearance {
     None,
-    /// The status does not show its effect yet.
+    /// The status does not show the effect of the clearance yet.
     New,
     Effective,
     Ineffective,
-    /// No policy guards it, and it does not count now (section 17).
+    /// No policy guards the clearance, and it does not count at present (section 17).
     Unguarded,
 }
 
 // === impl Ledger ===
 
 impl<'e> Ledger<'e> {
-    /// Opens a ledger for each target. A target whose runs were seen without their executions has none, because its
-    /// history is unknown.
+    /// Opens a ledger for each target. If the executions of some runs on a target are not recorded, its history is
+    /// unknown and it gets no ledger.
     pub(crate) fn open(history: &'e History<'e>) -> BTreeMap<&'e TargetName, Self> {
         let mut all: BTreeMap<&TargetName, Self> = BTreeMap::new();
         for execution in history.executions.values() {
@@ -87,10 +89,10 @@ impl<'e> Ledger<'e> {
         self.executions.iter().copied()
     }
 
-    /// Returns the oldest view of executions that a status write may rest on: the view of its precondition's version.
+    /// Returns the oldest view of executions on which a status write may be based: the version in its precondition.
     ///
-    /// The view of a commit also has the end of every execution that was committed to an earlier run. The look shows
-    /// these runs and waits for their owners (section 5.1). An owner that is gone is on no record.
+    /// The view of a commit also contains the end of every execution that had committed to an earlier run. The operator
+    /// sees these runs and waits for their owners (section 5.1). An owner that is gone is in no record.
     pub(crate) fn oldest_view(&self, history: &History<'_>, execution: &Execution<'_>, write: Moment) -> Moment {
         let own = execution.version_before(write);
         let commit = execution.commits.iter().find(|commit| commit.at == write);
@@ -104,10 +106,11 @@ impl<'e> Ledger<'e> {
         ends.filter(|ended| *ended < write).fold(own, Moment::max)
     }
 
-    /// Lists the views that a write may rest on, each by its moment: from the oldest to the last before the write.
+    /// Lists the views on which a write may be based, from the oldest to the last before the write. Each view is a
+    /// moment.
     ///
-    /// One watch delivers every change of all executions in order (section 14). An operator's view is therefore the
-    /// truth of some moment. The moment is not before the version in the write's precondition.
+    /// All executions come from one watch, in the order of their changes (section 14). An operator's view is therefore
+    /// the true state at some moment, which is no earlier than the version in the write's precondition.
     pub(crate) fn views(&self, oldest: Moment, write: Moment) -> Vec<Moment> {
         let is_history = |execution: &Execution<'_>, at: Moment| has_ended(execution.at(at));
         let mut moments: Vec<Moment> = self
@@ -121,7 +124,7 @@ impl<'e> Ledger<'e> {
         moments
     }
 
-    /// Reads the record as it was at a moment.
+    /// Returns the record at a moment.
     pub(crate) fn at(&self, moment: Moment) -> Record<'e> {
         let there = self.executions().filter(|execution| execution.exists_at(moment));
         let mut all: Vec<Past<'e>> = there.filter_map(|execution| Past::read(execution, moment)).collect();
@@ -133,7 +136,7 @@ impl<'e> Ledger<'e> {
 // === impl Past ===
 
 impl<'e> Past<'e> {
-    /// Reads an execution as it was at a moment, if it had ended by then.
+    /// Returns an execution as it was at a moment, if it had ended by then.
     pub(crate) fn read(execution: &'e Execution<'e>, moment: Moment) -> Option<Self> {
         let object = execution.object_at(moment);
         let status = &object["status"];
@@ -151,7 +154,7 @@ impl<'e> Past<'e> {
         } else if is_cancelled(status) || execution.child.is_some() {
             End::Uncounted
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
-            // A run's time-out sets the same reason, but a run has a number (ADR 5).
+            // The time-out of a run sets the same reason, but then there is a number (ADR 5).
             End::Uncounted
         } else if details["sharedOutage"] == true {
             End::SharedFailure
@@ -174,18 +177,18 @@ impl<'e> Past<'e> {
         &self.execution.object.uid
     }
 
-    /// Returns whether something of it ran or may have run.
+    /// Returns whether something of the execution ran or may have run.
     pub(crate) fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// Returns whether nothing of it ran and the next execution waits for that.
+    /// Returns whether nothing of the execution ran, and the next execution waits because of that.
     pub(crate) fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
 
-    /// Returns when it ended. An unknown time is the one that allows fewer runs (ADR 5). A success is as early as
-    /// possible, because it then excuses nothing, and a failure is as late as possible.
+    /// Returns when the execution ended. If the time is unknown, the result is the time that allows fewer runs (ADR 5).
+    /// A success is then as early as possible, because it excuses nothing, and a failure is as late as possible.
     fn place_in_time(&self) -> Seconds {
         self.ended.unwrap_or(if self.end == End::Completed { Seconds::MIN } else { Seconds::MAX })
     }
@@ -195,13 +198,13 @@ fn has_ended(status: &Value) -> bool {
     matches!(phase(status), Some(Phase::Completed | Phase::Failed))
 }
 
-/// Returns whether a status says that a person cancelled the execution.
+/// Returns whether, according to its status, the execution was cancelled by a person.
 pub(crate) fn is_cancelled(status: &Value) -> bool {
     let says_so = |it: &Value| it["type"] == conditions::SUCCEEDED && it["reason"] == conditions::CANCELLED;
     status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }
 
-/// Reads the clearance of an execution. Only a failure can be cleared (section 10).
+/// Returns the clearance of an execution. Only a failure can have one (section 10).
 fn clearance(object: &Value) -> Clearance {
     let status = &object["status"];
     let is_ineffective =
@@ -224,8 +227,8 @@ fn clearance(object: &Value) -> Clearance {
     }
 }
 
-/// Orders executions (section 6) by `status.runSequence`, then completionTime, then uid. An execution without a number
-/// is ordered after the runs that had ended by then (ADR 5).
+/// Sorts executions (section 6) by `status.runSequence`, then completionTime, then uid. An execution without a number
+/// comes after the runs that had ended by then (ADR 5).
 fn sort(all: &mut [Past<'_>]) {
     let ends: Vec<(Seconds, u64)> = all.iter().filter_map(|past| Some((past.place_in_time(), past.number?))).collect();
     all.sort_by_cached_key(|past| {

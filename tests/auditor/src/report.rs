@@ -1,4 +1,4 @@
-//! The auditor's report: counts, violations, gaps in the recording, and what it could not judge.
+//! The auditor's report: counts, violations, gaps in the recording, and what could not be judged.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use wfe_api::{FailureReason, SkipReason};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "violations are only reported"]
 pub struct Report {
-    /// How often each thing happened.
+    /// How many times each thing happened.
     pub counts: Counts,
-    /// What must not happen but did, by invariant, then in the order in which it happened.
+    /// The violations, sorted by invariant and then by time.
     pub violations: Vec<Violation>,
-    /// What the recording should hold and lacks. With any of these, the rest of the report proves nothing.
+    /// Gaps in the recording. If there are any, the rest of the report proves nothing.
     pub gaps: Vec<String>,
     /// What could not be judged from this recording.
     pub unjudged: Vec<String>,
@@ -25,61 +25,61 @@ pub struct Report {
 pub struct Violation {
     /// The number of the invariant in section 16 of the specification.
     pub invariant: u8,
-    /// The name of the rule of that invariant, from a closed set.
+    /// The name of the rule that was broken. Each invariant has a fixed set of rules.
     pub rule: &'static str,
-    /// The target in canonical form, or what is known of it.
+    /// The target in canonical form, or as far as it is known.
     pub target: String,
-    /// The objects involved, the offender first.
+    /// The objects involved. The offender comes first.
     pub objects: Vec<ObjectRef>,
-    /// When each part happened, the offence first.
+    /// When each part happened. The offence comes first.
     pub at: Vec<When>,
     /// What happened, in one sentence.
     pub text: String,
 }
 
-/// An object.
+/// A reference to an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObjectRef {
     /// Such as `PipelineRun`.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its uid; empty where it is not known.
+    /// The uid of the object; empty if it is unknown.
     pub uid: String,
 }
 
-/// A moment: the place in the order of all changes, and when the recorder saw it.
+/// A moment: a position in the order of all changes, and the time at which the recorder saw the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Moment {
-    /// The version that orders all changes.
+    /// The version, which orders all changes.
     pub resource_version: u64,
     /// Milliseconds since the recording began.
     pub at_ms: u64,
 }
 
-/// When something happened: a change that was recorded, or a request.
+/// When something happened: at a recorded change, or at a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum When {
-    /// A change.
+    /// A recorded change.
     Change(Moment),
-    /// A request.
+    /// A request in the audit log.
     Request {
-        /// When it arrived (RFC 3339).
+        /// When the request arrived (RFC 3339).
         received_at: String,
         /// The resourceVersion in the answer.
         resource_version: Option<u64>,
     },
 }
 
-/// How often each thing happened, by name. Every known name is present, with 0 if it never happened.
+/// How many times each thing happened, by name. All known names are present, with 0 if the thing did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, u64>);
 
-/// A count that a recording must reach to say anything.
+/// A count that a recording must reach to be meaningful.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     /// The name of a count.
@@ -88,7 +88,7 @@ pub struct Requirement {
     pub at_least: u64,
 }
 
-/// The counts that are not named after a reason, and what they count.
+/// The counts that are not named after a reason, with their meanings.
 pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("executions", "WorkflowExecutions that were created"),
     ("ran", "executions that got their turn: they committed to a run"),
@@ -126,7 +126,7 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
 // === impl Report ===
 
 impl Report {
-    /// Returns whether the recording is complete and breaks no invariant.
+    /// Returns whether the recording is complete and no invariant is broken.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty() && self.gaps.is_empty()
@@ -211,13 +211,13 @@ impl Counts {
         *self.0.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// Returns a count by its name: one of the fixed names, a skip reason or a failure reason.
+    /// Returns the count with this name, which is a fixed name, a skip reason or a failure reason.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Lists all counts by name.
+    /// Lists all counts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, count)| (name.as_str(), *count))
     }
@@ -234,7 +234,7 @@ impl Counts {
 impl std::str::FromStr for Requirement {
     type Err = String;
 
-    /// Reads `name=number`.
+    /// Parses `name=number`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, at_least) = text.split_once('=').ok_or_else(|| format!("'{text}' is not NAME=NUMBER"))?;
         let counts = Counts::zero();

@@ -1,4 +1,5 @@
-//! A second reading of section 11: what `spec.retry` allows, and how long the wait before an attempt is.
+//! A second implementation of section 11: which attempts `spec.retry` allows, and how long the wait before an attempt
+//! is.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,24 +10,24 @@ use wfe_core::duration;
 /// A retry policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Retry {
-    /// The most attempts, the first included.
+    /// The most attempts, including the first.
     pub(crate) max_attempts: usize,
     initial_delay: Duration,
     /// The backoff multiplier in thousandths.
     multiplier: u128,
     max_delay: Duration,
     jitter: bool,
-    /// Whether the policy has no `retryWhen`, and the default decides which reasons are worth another attempt.
+    /// Whether the policy has no `retryWhen`, so that the default decides which reasons are retried.
     pub(crate) has_default_condition: bool,
-    /// Whether an attempt of which something ran may be followed by another (`retryExecutionFailures`).
+    /// Whether an attempt may follow one of which something ran (`retryExecutionFailures`).
     pub(crate) tries_what_ran: bool,
-    /// The longest time that all attempts and waits may take together.
+    /// The longest time for all attempts and waits together.
     pub(crate) max_duration: Duration,
 }
 
 impl Retry {
-    /// Reads `spec.retry`. `None` means one attempt. An execution whose policy cannot be read also has one: rule 0 ends
-    /// it before anything runs.
+    /// Reads `spec.retry`. `None` means a single attempt. An unreadable policy also gives `None`: rule 0 ends such an
+    /// execution before anything runs.
     pub(crate) fn read(spec: &Value) -> Option<Self> {
         let none = Map::new();
         let (fields, max_attempts) = match &spec["retry"] {
@@ -40,7 +41,7 @@ impl Retry {
         if !(1.0..=20.0).contains(&max_attempts) || !(1.0..=10.0).contains(&multiplier) {
             return None;
         }
-        // A float is cast to the nearest whole number that fits; these do.
+        // A float is cast to the nearest whole number in range. These floats are whole numbers in range.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let (max_attempts, multiplier) = (max_attempts as usize, (multiplier * 1000.0).round() as u128);
         Some(Self {
@@ -57,9 +58,9 @@ impl Retry {
 
     /// Returns the shortest and the longest wait after the n-th attempt, counted from 1, in whole milliseconds.
     ///
-    /// The wait is `min(initialDelay * multiplier^(n-1), maxDelay)`, rounded up. Jitter lengthens it by up to half. The
-    /// cap is then lower, because the longest wait is still `maxDelay`. Each product may be cut to nanoseconds or not,
-    /// so both are allowed. They rarely differ by a millisecond.
+    /// The wait is `min(initialDelay * multiplier^(n-1), maxDelay)`, rounded up. Jitter lengthens the wait by up to
+    /// half. The cap is then lower, because the longest wait is still `maxDelay`. Each product may or may not be cut to
+    /// nanoseconds, so both results are allowed. They rarely differ by a millisecond.
     pub(crate) fn wait_after(&self, attempt: usize) -> RangeInclusive<Duration> {
         let cap = self.max_delay.as_nanos();
         let cap = if self.jitter { cap * 2 / 3 } else { cap };
@@ -79,7 +80,7 @@ fn in_millis(nanos: u128) -> Duration {
     Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// Reads a field. An absent field has its default; `None` if the field has another type.
+/// Reads a field. If it is absent, returns the default. If it has another type, returns `None`.
 fn field<T>(fields: &Map<String, Value>, name: &str, default: T, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
     fields.get(name).filter(|value| !value.is_null()).map_or(Some(default), read)
 }

@@ -1,4 +1,4 @@
-//! A second reading of rules 2 to 5 of section 6: what on the record of a target forbids an execution to run.
+//! A second implementation of rules 2 to 5 of section 6: which past executions of a target forbid a run.
 
 use wfe_api::SkipReason;
 
@@ -9,12 +9,12 @@ use crate::policy::Scope;
 use crate::record::{Clearance, End, Past, Record};
 use crate::section_7::{in_a_row, next_allowed, quiet, whole};
 
-/// A rule that forbids an execution to run.
+/// A rule that forbids an execution to run, and its reason.
 pub(crate) struct Ban<'p, 'e> {
     pub(crate) rule: Rule,
-    /// The execution that is the reason. If several successes have the same longest cooldown, all of them.
+    /// The execution that is the reason. There are several if several successes have the same longest cooldown.
     pub(crate) because: Vec<&'p Past<'e>>,
-    /// When time alone lifts the ban, if it does.
+    /// When the ban ends with time alone; `None` if it does not.
     pub(crate) until: Option<Seconds>,
 }
 
@@ -27,19 +27,19 @@ pub(crate) enum Rule {
     Cooldown,
 }
 
-/// The record of a target, as a policy reads it at a time.
+/// A target's record, evaluated with a policy at a time.
 pub(crate) struct Reading<'r, 'e> {
     record: &'r Record<'e>,
     policy: &'r Policy,
     now: Seconds,
-    /// How many executions of the record a clearance covers.
+    /// How many executions in the record a clearance covers.
     cleared: usize,
 }
 
 // === impl Rule ===
 
 impl Rule {
-    /// Returns its number in section 6.
+    /// Returns the rule's number in section 6.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::PreviousExecutionFailed => 2,
@@ -49,7 +49,7 @@ impl Rule {
         }
     }
 
-    /// Returns the reason of the skips that it makes.
+    /// Returns the reason of a skip by this rule.
     pub(crate) fn reason(self) -> SkipReason {
         match self {
             Self::PreviousExecutionFailed => SkipReason::PreviousExecutionFailed,
@@ -58,7 +58,7 @@ impl Rule {
         }
     }
 
-    /// Returns the name under which a turn in spite of the rule is reported.
+    /// Returns the name of the violation if an execution gets its turn in spite of the rule.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::PreviousExecutionFailed => "previous-execution-failed",
@@ -68,7 +68,7 @@ impl Rule {
         }
     }
 
-    /// Returns the name of the count of skips that it explains.
+    /// Returns the name of the counter for skips by this rule.
     pub(crate) fn count(self) -> &'static str {
         match self {
             Self::PreviousExecutionFailed => "by-rule-2",
@@ -100,8 +100,8 @@ impl Ban<'_, '_> {
 
 impl<'r, 'e> Reading<'r, 'e> {
     pub(crate) fn of(record: &'r Record<'e>, policy: &'r Policy, now: Seconds) -> Self {
-        // A clearance counts from `spec.clearance` on, for everything up to its execution. A clearance that came when
-        // nothing was blocked changes nothing. Until the status says which it is, the record before it decides.
+        // A clearance counts as soon as `spec.clearance` is set, for all executions up to its own. A clearance has no
+        // effect if nothing was blocked. Until the status shows whether it has an effect, the earlier record decides.
         let covered = |clearance: Clearance| record.all.iter().rposition(|past| past.clearance == clearance);
         let known = covered(Clearance::Effective).map_or(0, |at| at + 1);
         let before = Self { record, policy, now, cleared: known };
@@ -109,7 +109,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         Self { cleared: new.map_or(known, |at| known.max(at + 1)), ..before }
     }
 
-    /// Lists the rules of section 6 that forbid an execution to run, in order. The first decides.
+    /// Lists the rules in section 6 that forbid an execution to run, in order. The first rule decides.
     pub(crate) fn bans(&self, asks: &Execution<'_>) -> Vec<Ban<'r, 'e>> {
         let bans =
             [self.previous_execution_failed(asks), self.exhausted_retries(), self.backoff(), self.cooldown(asks)];
@@ -121,7 +121,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         u64::try_from(self.counted().len()).unwrap_or(u64::MAX)
     }
 
-    /// Counts the failures that the next execution waits for, the shared ones included (section 13.5).
+    /// Counts the failures for which the next execution waits, including shared ones (section 13.5).
     pub(crate) fn waits_for(&self) -> u64 {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
@@ -131,7 +131,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.cleared > 0
     }
 
-    /// Returns whether rule 2 lets an execution through as a recovery.
+    /// Returns whether rule 2 allows an execution to run as a recovery.
     pub(crate) fn lets_recover(&self, asks: &Execution<'_>) -> bool {
         self.broken(asks).last().is_some_and(|last| self.is_recovery(asks, last))
     }
@@ -144,12 +144,12 @@ impl<'r, 'e> Reading<'r, 'e> {
         in_a_row(self.uncleared(), self.policy, self.now)
     }
 
-    /// Lists the failures in the row that can exhaust a target.
+    /// Lists those consecutive failures that can exhaust a target.
     fn counted(&self) -> Vec<&'r Past<'e>> {
         self.row().into_iter().filter(|past| past.end == End::PreExecutionFailure).collect()
     }
 
-    /// Rule 2: the latest execution that ran, in scope, failed.
+    /// Rule 2: the latest execution in scope that ran has failed.
     fn previous_execution_failed(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         let last = self.broken(asks).pop()?;
         (!self.is_recovery(asks, last)).then(|| Ban {
@@ -159,8 +159,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         })
     }
 
-    /// Lists the execution failures in scope since the last success in scope, or clearance. The last one is the latest
-    /// execution that ran.
+    /// Lists the execution failures in scope since the last success in scope or clearance. The last of them is the
+    /// latest execution that ran.
     fn broken(&self, asks: &Execution<'_>) -> Vec<&'r Past<'e>> {
         let ran = self.uncleared().iter().filter(|past| past.ran());
         let in_scope: Vec<&Past<'e>> =
@@ -173,7 +173,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.policy.previous_execution_failed_scope == Scope::Target || workflow == of
     }
 
-    /// Returns whether an execution names exactly the latest failure, and no failure had its workflow or its bundle.
+    /// Returns whether an execution names the latest failure as the one that it recovers, with a workflow and a bundle
+    /// that no failure had.
     fn is_recovery(&self, asks: &Execution<'_>, last: &Past<'_>) -> bool {
         let (mine, broken) = (&asks.object, &last.execution.object);
         asks.recovery_of() == Some(&broken.name)
@@ -184,23 +185,23 @@ impl<'r, 'e> Reading<'r, 'e> {
             })
     }
 
-    /// Rule 3: too many failures in a row.
+    /// Rule 3: there are too many consecutive failures.
     fn exhausted_retries(&self) -> Option<Ban<'r, 'e>> {
         let row = self.counted();
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
-        // A shared failure interrupts the quiet time too.
+        // A shared failure also interrupts the quiet time.
         let newest = self.row().first().and_then(|newest| newest.failed);
         let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| failed.saturating_add(quiet));
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, shared or not, and its nextAllowedExecution lies ahead.
-    /// (An execution that does not count hides nothing: ADR 5.)
+    /// Rule 4: the latest execution failed before anything ran, and its nextAllowedExecution is in the future. The
+    /// failure may be shared. Executions that do not count are left out (ADR 5).
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
         let until = latest.next_allowed.or_else(|| {
-            // The status lacks the field, because another program wrote it. Use the value that it should have.
+            // Another program has written a status without the field. Its proper value is used.
             let failed = latest.failed?;
             let at_its_time = Self { now: failed, ..*self };
             Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed).0)
@@ -209,14 +210,14 @@ impl<'r, 'e> Reading<'r, 'e> {
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
-    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. It does not hold
-    /// between children of schedules, because a schedule itself says how often it runs (section 12.6).
+    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift this rule. It does not
+    /// apply between children of schedules, because a schedule itself determines how often it runs (section 12.6).
     fn cooldown(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         let cooldown = whole(self.policy.cooldown_period.as_nanos());
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
         let same = completed.filter(|past| past.execution.workflow_id() == asks.workflow_id());
         let same = same.filter(|past| past.execution.child.is_none() || asks.child.is_none());
-        // If the end of an execution is unknown, so is the end of its cooldown.
+        // If the end of an execution is unknown, the end of its cooldown is unknown too.
         let until = |past: &Past<'_>| past.ended.map(|ended| ended.saturating_add(cooldown));
         let is_hot = |past: &&Past<'_>| cooldown > 0 && until(past).is_none_or(|until| self.now < until);
         let hot: Vec<&Past<'e>> = same.filter(is_hot).collect();
@@ -231,8 +232,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.record.all.get(at).is_some_and(|past| past.clearance == Clearance::New)
     }
 
-    /// Returns whether something up to an execution blocks its target (section 10). That is an execution failure
-    /// without a later success in its scope, or a failure in an exhausted row.
+    /// Returns whether an execution up to this one blocks the target (section 10). That is an execution failure without
+    /// a later success in its scope, or a failure among those that exhaust the target.
     fn is_blocked_by(&self, at: usize) -> bool {
         let up_to = |past: &Past<'_>| self.record.all.iter().take(at + 1).any(|one| one.uid() == past.uid());
         let has_success_after = |failed: &Past<'_>| {
@@ -246,7 +247,7 @@ impl<'r, 'e> Reading<'r, 'e> {
     }
 }
 
-/// Returns whether two bundles are the same: by digest if both are pinned, else by repository (section 6).
+/// Returns whether two bundles are the same: by digest if both are pinned, otherwise by repository (section 6).
 fn is_same_bundle(one: (&str, Option<&str>), other: (&str, Option<&str>)) -> bool {
     match (one, other) {
         ((_, Some(one)), (_, Some(other))) => one == other,

@@ -1,4 +1,4 @@
-//! A second reading of section 7: the failures in a row, and how long the next execution waits for them.
+//! A second implementation of section 7: consecutive failures, and how long the next execution waits after them.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::Policy;
 use crate::moment::Seconds;
 use crate::record::{End, Past};
 
-/// Lists the pre-execution failures since the last success, newest first. The next execution waits for all of them, and
-/// those that are not shared are counted. A quiet time ends the row. An unknown time is not quiet.
+/// Lists the pre-execution failures since the last success, newest first. The next execution waits for all of them, but
+/// only failures that are not shared are counted. A quiet time ends the row. An unknown time does not count as quiet.
 pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: Seconds) -> Vec<&'p Past<'e>> {
     let since_success = uncleared.iter().rev().take_while(|past| past.end != End::Completed);
     let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.backs_off()).collect();
@@ -25,13 +25,13 @@ pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: S
     row
 }
 
-/// Returns the quiet time, where one is configured.
+/// Returns the quiet time if one is configured.
 pub(crate) fn quiet(policy: &Policy) -> Option<Seconds> {
     Some(whole(policy.failure_quiet_period.as_nanos())).filter(|quiet| *quiet > 0)
 }
 
-/// Returns the earliest and the latest `nextAllowedExecution` of the n-th failure in a row. With a capped exponent the
-/// wait is `min(base * 2^(n-1), max)`. Jitter may lengthen it by at most its share.
+/// Returns the earliest and the latest `nextAllowedExecution` after the n-th consecutive failure. With a capped
+/// exponent, the wait is `min(base * 2^(n-1), max)`. Jitter may lengthen the wait by its share.
 pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (Seconds, Seconds) {
     let wait = wait_nanos(policy, failures);
     let longest = wait.saturating_add(wait.saturating_mul(u128::from(policy.backoff_jitter)) / 1000);
@@ -40,12 +40,12 @@ pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (
 
 fn wait_nanos(policy: &Policy, failures: u64) -> u128 {
     let exponent = failures.saturating_sub(1).min(u64::from(policy.max_backoff_exponent));
-    // 2^64 nanoseconds are 584 years. A larger factor would exceed any maximum.
+    // 2^64 nanoseconds are 584 years, so that a larger factor would exceed any maximum.
     let factor = 1_u128.checked_shl(u32::try_from(exponent).unwrap_or(u32::MAX).min(64)).unwrap_or(u128::MAX);
     policy.base_cooldown_period.as_nanos().saturating_mul(factor).min(policy.max_cooldown_period.as_nanos())
 }
 
-/// Rounds up to whole seconds: nothing runs early.
+/// Rounds up to whole seconds, because nothing may run early.
 pub(crate) fn whole(nanos: u128) -> Seconds {
     Seconds::try_from(nanos.div_ceil(Duration::from_secs(1).as_nanos())).unwrap_or(Seconds::MAX)
 }

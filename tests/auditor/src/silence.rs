@@ -1,8 +1,8 @@
-//! No wait without an end is without a sign (section 16.16). An execution whose run outlasts its limits says what it
-//! waits for, and the operator repeats a cancel that Tekton does not answer.
+//! No endless wait without a sign (section 16.16). An execution whose run outlasts its limits must say what it waits
+//! for, and the operator must repeat a cancel that Tekton does not answer.
 //!
-//! The recording does not show what hinders an operator. This module therefore only reports what lasted too long. A
-//! caller that knows the faults decides whether one of them excuses it.
+//! The recording does not show what hinders an operator, so this module only reports what lasted too long. A caller
+//! that knows the faults decides whether one of them is an excuse.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use serde_json::Value;
 use wfe_api::labels;
 use wfe_core::{Time, duration};
 
-/// How long after its time-out a status may still say only that the workflow runs. The run is cancelled after a minute,
-/// Tekton has a minute to answer, and what failed meanwhile is tried again after half a minute.
+/// How long after its time-out a status may still say only that the workflow runs. The operator cancels the run after a
+/// minute, Tekton has a minute to answer, and a failed step is retried after half a minute.
 pub const TOLD_WITHIN: TimeDelta = TimeDelta::minutes(8);
-/// How long after a request to cancel the next one is due, with some tolerance.
+/// How long after a request to cancel the next request is due, with a reserve.
 const REPEATED_WITHIN: TimeDelta = TimeDelta::minutes(12);
 /// The time-out of a run that sets none.
 const TIMEOUT: TimeDelta = TimeDelta::minutes(30);
 
-/// An object as it was from a time on.
+/// A version of an object, from a time on.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
-    /// The time.
+    /// When the version begins.
     pub at: Time,
     /// Such as `PipelineRun`.
     pub kind: &'a str,
-    /// Its uid.
+    /// The uid of the object.
     pub uid: &'a str,
-    /// The object; `None` if it was deleted then.
+    /// The object; `None` if it was deleted at this time.
     pub object: Option<&'a Value>,
 }
 
 /// A state that lasted longer than it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lasted {
-    /// Which state, of which object.
+    /// The state and its object, as text.
     pub what: String,
-    /// When it began.
+    /// When the state began.
     pub since: Time,
-    /// When it should have ended at the latest.
+    /// When the state should have ended at the latest.
     pub late: Time,
-    /// When it did end.
+    /// When the state ended.
     pub until: Time,
 }
 
@@ -51,8 +51,8 @@ impl std::fmt::Display for Lasted {
     }
 }
 
-/// Returns what lasted too long among all versions of executions and runs up to an end, in the order of their times.
-/// The versions must be in order.
+/// Returns the states of executions and runs that lasted too long, up to an end, in order of time. The versions must be
+/// in order.
 #[must_use]
 pub fn lasted<'a>(versions: impl IntoIterator<Item = Version<'a>>, end: Time) -> Vec<Lasted> {
     let mut lasting: BTreeMap<&str, Lasted> = BTreeMap::new();
@@ -87,7 +87,7 @@ pub fn lasted<'a>(versions: impl IntoIterator<Item = Version<'a>>, end: Time) ->
     found
 }
 
-/// Describes an execution whose status only says that its workflow runs, and how long that may last.
+/// Describes an execution whose status says only that its workflow runs. Also returns how long this may last.
 fn only_runs(execution: &Value) -> Option<(String, TimeDelta)> {
     let status = &execution["status"];
     let conditions = || status["conditions"].as_array().into_iter().flatten();
@@ -103,7 +103,8 @@ fn only_runs(execution: &Value) -> Option<(String, TimeDelta)> {
     Some((format!("execution {name} said of {run} that it runs"), timeout + TOLD_WITHIN))
 }
 
-/// Describes a run that the operator has asked Tekton to cancel, that goes on, and that is not being deleted.
+/// Describes an unfinished run that the operator has asked Tekton to cancel, and that is not being deleted. Also
+/// returns how long this may last.
 fn only_cancelled(run: &Value) -> Option<(String, TimeDelta)> {
     let meta = &run["metadata"];
     let text = |key: &str| meta["annotations"][key].as_str().unwrap_or_default();
@@ -127,7 +128,7 @@ mod tests {
         Time::UNIX_EPOCH + TimeDelta::minutes(minutes)
     }
 
-    /// Returns what lasted too long for an object with these states, each from its minute on, up to minute 100.
+    /// Returns what lasted too long for an object up to minute 100. Each state begins at a minute.
     fn found(kind: &str, versions: &[(i64, Value)]) -> Vec<String> {
         let version = |(at, object): &'_ (i64, Value)| (minutes(*at), object.clone());
         let versions: Vec<_> = versions.iter().map(version).collect();

@@ -1,6 +1,6 @@
-//! The command line: reads the files, prints the report, and sums it up in the exit code.
+//! The command line: reads the files, prints the report, and returns an exit code for the result.
 
-// Doc comments here are the text of `--help`, where backticks would be noise.
+// Doc comments here are the text of `--help`, in which backticks would be printed.
 #![allow(clippy::doc_markdown)]
 
 use std::fs::File;
@@ -51,7 +51,7 @@ struct Cli {
     json: bool,
 }
 
-/// What the command could not do, and with which file.
+/// An input or output that failed, and its file.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("{path} cannot be opened")]

@@ -1,4 +1,4 @@
-//! The attempts of one `WorkflowExecution` over time, as its statuses list them.
+//! The attempts of one `WorkflowExecution` over time, from its statuses.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -9,14 +9,14 @@ use crate::report::Moment;
 /// One entry of `status.attempts`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
-    /// The write that recorded its end.
+    /// The write that recorded the end of the attempt.
     pub(crate) ended: Option<Moment>,
-    /// The entry as it was last written.
+    /// The last version of the entry.
     pub(crate) last: &'a Value,
 }
 
 impl<'a> Attempt<'a> {
-    /// Reads attempts from the statuses of an execution, in order. An entry that a later status lacks is kept.
+    /// Reads attempts from an execution's statuses, in order. An entry is kept even if a later status lacks it.
     pub(super) fn read_all(written: &[Written<'a>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for Written { at, status } in written {
@@ -32,7 +32,7 @@ impl<'a> Attempt<'a> {
         all
     }
 
-    /// Returns the name of its run.
+    /// Returns the name of the attempt's run.
     pub(crate) fn run(&self) -> Option<&'a str> {
         text(self.last, "/pipelineRun")
     }
@@ -43,7 +43,7 @@ pub(crate) fn listed(status: &Value) -> &[Value] {
     status["attempts"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns whether a status waits for its next attempt: the last entry has neither begun nor ended.
+/// Returns whether the next attempt is still to begin: the last entry has neither a begin nor an end.
 pub(crate) fn waits(status: &Value) -> bool {
     let last = listed(status).last();
     let is_waiting =

@@ -1,4 +1,4 @@
-//! One WorkflowExecution over time: every status that was written, with its commits, its attempts and its end.
+//! One WorkflowExecution over time: its statuses, commits, attempts and end.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -18,28 +18,28 @@ pub(crate) struct Execution<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) created: Moment,
     pub(crate) gone: Option<Moment>,
-    /// The target in canonical form; `None` if the spec names no valid target.
+    /// The target in canonical form; `None` if the spec contains no valid target.
     pub(crate) target: Option<TargetName>,
     /// The target as the spec spells it.
     pub(crate) target_as_written: &'a str,
-    /// The statuses, each different from the one before it. The first is from the creation, and is mostly null.
+    /// The statuses, of which each differs from the one before. The first status is from the creation, and mostly null.
     pub(crate) written: Vec<Written<'a>>,
     pub(crate) commits: Vec<Commit<'a>>,
-    /// The retry policy, which never changes. `None` means one attempt.
+    /// The retry policy, which never changes; `None` if there is a single attempt.
     pub(crate) retry: Option<Retry>,
-    /// The attempts in its statuses. They mean nothing without a retry policy.
+    /// The attempts in the statuses. They are used only with a retry policy.
     pub(crate) attempts: Vec<Attempt<'a>>,
-    /// The slot that it was made for, if a schedule made it.
+    /// The slot for which a schedule has made the execution, if any.
     pub(crate) child: Option<ChildOf<'a>>,
-    /// The slot that it claims to be made for, whatever its name.
+    /// The slot that the execution's reference claims, even if the name of the execution does not fit.
     pub(crate) claim: Option<ChildOf<'a>>,
-    /// The child whose failure it analyses, if a triage made it.
+    /// The child whose failure the execution analyses, if a triage has made the execution.
     pub(crate) analyses: Option<ChildOf<'a>>,
-    /// All versions of the object. A write names the version that it rests on.
+    /// All versions of the object. Each write was decided on one of them.
     versions: Vec<(Moment, &'a Value)>,
 }
 
-/// The write by which an execution names its run.
+/// The write with which an execution commits to its run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Commit<'a> {
     pub(crate) at: Moment,
@@ -86,31 +86,31 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Returns the object as it was at a moment.
+    /// Returns the version of the object at a moment.
     pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
     }
 
-    /// Returns whether a commit is for a further attempt. Rules 2 to 5 were asked before the first attempt, and the
-    /// execution has held its target since.
+    /// Returns whether a commit is for a further attempt. Rules 2 to 5 apply only before the first attempt, because the
+    /// execution holds its target afterwards.
     pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
         self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
     }
 
-    /// Returns whether a status lets the execution commit to this pending run for its next attempt (section 11). The
-    /// execution must be Running, have a retry policy, and have committed only to lower numbers.
+    /// Returns whether an execution with this status may commit to a pending run for its next attempt (section 11). It
+    /// must be Running, have a retry policy, and have committed only to lower numbers.
     pub(crate) fn may_commit_to(&self, run: &Run<'_>, status: &Value) -> bool {
         let last = status["runSequence"].as_u64();
         let is_next = last.is_none_or(|last| last < run.number);
         self.retry.is_some() && phase(status) == Some(Phase::Running) && run.never_ran() && is_next
     }
 
-    /// Returns when the version before a write was made.
+    /// Returns the moment of the version that a write replaced.
     pub(crate) fn version_before(&self, write: Moment) -> Moment {
         self.versions.iter().rev().find(|(at, _)| *at < write).map_or(self.created, |(at, _)| *at)
     }
 
-    /// Lists when the object changed, its deletion included.
+    /// Lists the moments at which the object changed or was deleted.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Moment> {
         self.versions.iter().map(|(at, _)| *at).chain(self.gone)
     }
@@ -120,7 +120,7 @@ impl<'a> Execution<'a> {
         self.versions.first().and_then(|(_, object)| text(object, "/spec/workflowRef/workflowId")).unwrap_or_default()
     }
 
-    /// Returns the repository of the bundle, and the digest if one pins it. Neither ever changes.
+    /// Returns the repository of the bundle, and the digest if the bundle is pinned. Neither ever changes.
     pub(crate) fn bundle(&self) -> (&'a str, Option<&'a str>) {
         let of_spec = |field: &str| text(self.versions.first()?.1, &format!("/spec/workflowRef/{field}"));
         let image = of_spec("containerImage").unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Execution<'a> {
             Some((tagged, digest)) => (tagged, Some(digest)),
             None => (image, None),
         };
-        // The text after a colon is a tag. If a slash follows the colon, it is a port.
+        // Text after a colon is a tag. If it contains a slash, the colon is before a port.
         let repository = match tagged.rsplit_once(':') {
             Some((repository, tag)) if !tag.contains('/') => repository,
             _ => tagged,
@@ -146,23 +146,23 @@ impl<'a> Execution<'a> {
         text(self.versions.first()?.1, "/spec/recoveryOf")
     }
 
-    /// Returns the last status.
+    /// Returns the last status of the execution.
     pub(crate) fn last(&self) -> &'a Value {
         self.written.last().map_or(&Value::Null, |last| last.status)
     }
 
-    /// Returns the status as it was at a moment.
+    /// Returns the status of the execution at a moment.
     pub(crate) fn at(&self, moment: Moment) -> &'a Value {
         let before = |written: &&Written<'_>| written.at <= moment;
         self.written.iter().rev().find(before).map_or(&Value::Null, |written| written.status)
     }
 
-    /// Returns the write that made it terminal.
+    /// Returns the write that made the execution terminal.
     pub(crate) fn ended(&self) -> Option<Written<'a>> {
         self.written.iter().copied().find(|written| written.phase().is_some_and(Phase::is_terminal))
     }
 
-    /// Returns whether it existed at a moment.
+    /// Returns whether the execution existed at a moment.
     pub(crate) fn exists_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.gone.is_none_or(|gone| moment < gone)
     }

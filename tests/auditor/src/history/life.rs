@@ -1,4 +1,4 @@
-//! One object of any kind from its creation to its deletion, and what the recording lacks in between.
+//! The life of one object of any kind, from creation to deletion, and the gaps in its recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{object_ref, text};
 use crate::input::{Change, ChangeType};
 use crate::report::{Moment, ObjectRef};
 
-/// The label in which Tekton records the uid of the run that an object was made from.
+/// The label in which Tekton records the uid of the run to which an object belongs.
 const LABEL_RUN_UID: &str = "tekton.dev/pipelineRunUID";
 
 /// One object over time.
@@ -20,13 +20,14 @@ pub(super) struct Life<'a> {
     pub(super) kind: &'a str,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
-    /// Its states, without the copy of the last state that comes with the deletion.
+    /// The states of the object, without the copy of the last state in the deletion.
     pub(super) states: Vec<(Moment, &'a Value)>,
     pub(super) gone: Option<Moment>,
     changes: Vec<&'a Change>,
 }
 
-/// Groups changes by object, each group in order, whatever the order of the lines. Counts the changes without a uid.
+/// Groups changes by object, and sorts each group. The lines may be in any order. Also returns the number of changes
+/// without a uid.
 pub(super) fn group(changes: &[Change]) -> (BTreeMap<&str, Life<'_>>, usize) {
     let mut nameless = 0;
     let mut by_uid: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
@@ -40,7 +41,7 @@ pub(super) fn group(changes: &[Change]) -> (BTreeMap<&str, Life<'_>>, usize) {
     (lives, nameless)
 }
 
-/// Finds objects that were created while another object of the same name existed, whose deletion is missing.
+/// Finds objects that were created while another object had the same name. The deletion of the other object is missing.
 pub(super) fn names_taken_twice(lives: &[&Life<'_>]) -> Vec<String> {
     let mut by_name: BTreeMap<(&str, &str, &str), Vec<&Life<'_>>> = BTreeMap::new();
     for life in lives {
@@ -63,7 +64,7 @@ pub(super) fn names_taken_twice(lives: &[&Life<'_>]) -> Vec<String> {
 impl<'a> Life<'a> {
     fn of(uid: &'a str, mut changes: Vec<&'a Change>) -> Option<Self> {
         changes.sort_by_key(|change| (change.resource_version, change.change, change.at_ms));
-        // A watch that resumes may repeat changes.
+        // A watch that is restarted may repeat changes.
         changes.dedup_by_key(|change| (change.resource_version, change.change));
         let first = changes.first()?;
         let moment = |change: &Change| Moment { resource_version: change.resource_version, at_ms: change.at_ms };
@@ -83,12 +84,12 @@ impl<'a> Life<'a> {
         })
     }
 
-    /// Returns when it was created, or when it was first seen.
+    /// Returns when the object was created or first recorded.
     pub(super) fn begun(&self) -> Moment {
         self.states.first().map(|(at, _)| *at).or(self.gone).unwrap_or(Moment { resource_version: 0, at_ms: 0 })
     }
 
-    /// Returns the state in which it was first seen.
+    /// Returns the first recorded state.
     pub(super) fn first(&self) -> &'a Value {
         self.states.first().map_or(&Value::Null, |(_, object)| object)
     }
@@ -101,12 +102,12 @@ impl<'a> Life<'a> {
         self.changes.iter().map(|change| change.resource_version).collect()
     }
 
-    /// Returns the first value that an annotation had.
+    /// Returns the first value of an annotation.
     pub(super) fn annotation(&self, key: &str) -> Option<&'a str> {
         self.entry("annotations", key)
     }
 
-    /// Returns the first value that a label had.
+    /// Returns the first value of a label.
     pub(super) fn label(&self, key: &str) -> Option<&'a str> {
         self.entry("labels", key)
     }
@@ -116,24 +117,24 @@ impl<'a> Life<'a> {
         self.states.iter().find_map(|(_, object)| entry(object))
     }
 
-    /// Returns whether it carries what our runs pass on to the objects made from them.
+    /// Returns whether the object has the labels or annotations that our runs pass on to the objects made for them.
     pub(super) fn is_labelled(&self) -> bool {
         self.label(LABEL_RUN_SEQUENCE).is_some() || self.annotation(ANNOTATION_UID).is_some()
     }
 
-    /// Returns the uid of its controller.
+    /// Returns the uid of the object's controller.
     pub(super) fn controller(&self) -> Option<&'a str> {
         let owners = self.first()["metadata"]["ownerReferences"].as_array()?;
         owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
     }
 
-    /// Lists the uids of the objects that it may have been made from.
+    /// Lists the uids of the objects to which this object may belong.
     pub(super) fn parents(&self) -> impl Iterator<Item = &'a str> {
         let own = self.uid;
         [self.label(LABEL_RUN_UID), self.controller()].into_iter().flatten().filter(move |uid| *uid != own)
     }
 
-    /// Lists the gaps in its recorded life.
+    /// Lists the gaps in the recorded life.
     pub(super) fn gaps(&self) -> Vec<String> {
         let object = self.object();
         let mut gaps = Vec::new();
@@ -148,7 +149,7 @@ impl<'a> Life<'a> {
         if self.gone.is_some_and(|gone| self.states.last().is_some_and(|(last, _)| *last > gone)) {
             gaps.push(format!("{object} was seen to change after its deletion"));
         }
-        // The API server increments the generation with every change of a spec.
+        // The API server increments the generation with every change to the spec.
         let generation = |object: &Value| object.pointer("/metadata/generation").and_then(Value::as_i64);
         for pair in self.states.windows(2) {
             if let [(_, before), (at, after)] = pair
@@ -176,7 +177,7 @@ impl Written<'_> {
     }
 }
 
-/// Reads the phase; `None` if it is absent or unknown.
+/// Returns the phase in a status; `None` if it is absent or unknown.
 pub(crate) fn phase(status: &Value) -> Option<Phase> {
     let word = status["phase"].as_str()?;
     Phase::ALL.into_iter().find(|phase| phase.as_str() == word)

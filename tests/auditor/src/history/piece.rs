@@ -1,4 +1,4 @@
-//! One object that Tekton made from a run: a `TaskRun`, a `CustomRun`, a child run or a pod.
+//! One object that Tekton has made for a run: a `TaskRun`, a `CustomRun`, a child run or a pod.
 
 use serde_json::Value;
 
@@ -6,15 +6,15 @@ use super::life::Life;
 use super::text;
 use crate::report::{Moment, ObjectRef};
 
-/// One object that was made from a run.
+/// One object that was made for a run.
 #[derive(Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) created: Moment,
     pub(crate) created_time: Option<&'a str>,
-    /// When it was done or gone.
+    /// When the object had finished or was deleted.
     pub(crate) over: Option<Moment>,
-    /// When one of its steps was first seen to run, or to have run.
+    /// When the recording first shows that one of the object's steps ran.
     pub(crate) ran: Option<Moment>,
 }
 
@@ -31,13 +31,13 @@ impl<'a> Piece<'a> {
         Self { object: life.object(), created: life.begun(), created_time, over, ran }
     }
 
-    /// Returns whether it existed and was unfinished at a moment.
+    /// Returns whether the object existed and was unfinished at a moment.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.over.is_none_or(|over| moment < over)
     }
 }
 
-/// Reads Tekton's condition `Succeeded`; `None` while it is undecided.
+/// Returns whether an object has succeeded by Tekton's condition `Succeeded`; `None` while it is undecided.
 pub(super) fn succeeded(object: &Value) -> Option<bool> {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
     match conditions.iter().find(|condition| condition["type"] == "Succeeded")?["status"].as_str()? {
@@ -51,7 +51,8 @@ fn pod_is_done(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), Some("Succeeded" | "Failed"))
 }
 
-/// The containers of this name are the steps of a task. Tekton's own containers have other names.
+/// Returns whether a step of a pod ran. The steps of a task are containers with this prefix; Tekton's own have other
+/// names.
 fn pod_ran(pod: &Value) -> bool {
     let containers = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
     containers
@@ -66,7 +67,7 @@ fn task_run_ran(task_run: &Value) -> bool {
     task_run.get("status").into_iter().chain(attempts).any(steps)
 }
 
-/// Returns whether a step runs, or its end has a container id. (An end that Tekton invents has none.)
+/// Returns whether a step is running or has ended with a container id. Without the id, Tekton has invented the end.
 fn has_run(state: &Value) -> bool {
     state["running"].is_object() || text(state, "/terminated/containerID").is_some()
 }

@@ -1,4 +1,4 @@
-//! One PipelineRun of a chain over time: created, released, finished, gone.
+//! One PipelineRun of a chain over time: its creation, release, end and deletion.
 
 use serde_json::Value;
 use wfe_api::labels::{
@@ -11,14 +11,15 @@ use super::piece::{Piece, succeeded};
 use super::text;
 use crate::report::{Moment, ObjectRef};
 
-/// The `spec.status` with which a run is created.
+/// The `spec.status` of a new run.
 pub(crate) const PENDING: &str = "PipelineRunPending";
-/// The `spec.status` that stops a run at once; one that was pending never starts anything.
+/// The `spec.status` that stops a run at once. If the run was pending, it never starts.
 pub(crate) const CANCELLED: &str = "Cancelled";
-/// The `spec.status` that cancels everything of a run except its `finally` tasks.
+/// The `spec.status` that cancels all tasks of a run except its `finally` tasks.
 const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
 
-/// A chain. Runs in different namespaces are no rivals, because their operators know nothing of each other.
+/// The sequence of runs on one target in one namespace. Runs in different namespaces do not compete, because their
+/// operators do not see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chain<'a> {
     pub(crate) namespace: &'a str,
@@ -31,49 +32,49 @@ pub(crate) struct Run<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) chain: Chain<'a>,
     pub(crate) number: RunNumber,
-    /// The number in its label.
+    /// The number in the run's label.
     pub(crate) label: Option<&'a str>,
-    /// Uid of its execution.
+    /// The uid of the run's execution.
     pub(crate) owner: &'a str,
-    /// namespace/name of its execution.
+    /// The namespace/name of the run's execution.
     pub(crate) owner_name: Option<&'a str>,
     pub(crate) workflow_id: Option<&'a str>,
     pub(crate) target: Option<&'a str>,
     pub(crate) created_time: Option<&'a str>,
     pub(crate) created: Moment,
-    /// When Tekton was first free to start it.
+    /// When Tekton could first start the run.
     pub(crate) released: Option<Moment>,
-    /// When its spec first was not pending. A run that is cancelled while pending also looks startable then, until
-    /// Tekton reports that it is done.
+    /// When the run's spec was first not pending. A pending run that is cancelled also looks startable, until Tekton
+    /// reports its end.
     pub(crate) unheld: Option<Moment>,
-    /// When Tekton was first asked to cancel it, with or without its `finally` tasks.
+    /// When Tekton was first asked to cancel the run, with or without its `finally` tasks.
     pub(crate) cancelled: Option<Moment>,
-    /// When Tekton reported that it is done.
+    /// When Tekton reported the end of the run.
     pub(crate) finished: Option<Moment>,
-    /// Whether it is done and has succeeded.
+    /// Whether the run has ended and succeeded.
     pub(crate) succeeded: bool,
-    /// When its deletion began. A foreign finalizer may keep it after that.
+    /// When the deletion of the run began. A foreign finalizer may keep the run afterwards.
     deleting: Option<Moment>,
     pub(crate) gone: Option<Moment>,
-    /// What became of the objects made from it.
+    /// Whether the objects that were made for the run are over.
     pieces: Pieces,
 }
 
-/// A run that is being deleted is over once nothing of it has been left for this long, in milliseconds. The operator
-/// waits for 30 s; a recorder may see a deletion later than the operator.
+/// How long nothing may be left of a run before its deletion counts as its end, in milliseconds. The operator waits for
+/// 30 s, but a recorder may see a deletion later than the operator.
 const BARE_MS: u64 = 20_000;
 
-/// Whether the objects made from a run are over.
+/// Whether the objects that were made for a run are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pieces {
-    /// No object was made, or all of them have been over since then.
+    /// No object was made, or all are over since this moment.
     Over(Option<Moment>),
     /// At least one object is unfinished.
     Goes,
 }
 
 impl<'a> Run<'a> {
-    /// Reads a run; `None` if it is not ours.
+    /// Reads a run; `None` if it belongs to no execution.
     pub(super) fn read(life: &Life<'a>) -> Option<Self> {
         let (name, number) = ChainName::of_run(life.name)?;
         let when = |is: fn(&Value) -> bool| life.states.iter().find(|(_, object)| is(object)).map(|(at, _)| *at);
@@ -100,7 +101,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// A run from which something was made has been released, whatever its spec says.
+    /// Records an object that was made for the run. The run has then been released, whatever its spec says.
     pub(super) fn note_piece(&mut self, piece: &Piece<'_>) {
         if self.released.is_none_or(|released| piece.created < released) {
             self.released = Some(piece.created);
@@ -111,8 +112,8 @@ impl<'a> Run<'a> {
         };
     }
 
-    /// Returns when it stopped for good: done, gone, or being deleted with nothing of it left. Tekton makes nothing
-    /// from a run that is being deleted.
+    /// Returns when the run stopped for good: when it ended, was deleted, or was being deleted with nothing of it left.
+    /// Tekton makes no objects for a run that is being deleted.
     pub(crate) fn over(&self) -> Option<Moment> {
         [self.finished, self.gone, self.left()].into_iter().flatten().min()
     }
@@ -125,15 +126,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns whether it existed and was unfinished at a moment, by what could be known then.
+    /// Returns whether the run existed and was unfinished at a moment, as far as anyone could know then.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         let is_over = [self.finished, self.gone].into_iter().flatten().any(|over| over <= moment);
         let is_left = self.left().is_some_and(|left| left.at_ms.saturating_add(BARE_MS) <= moment.at_ms);
         self.created <= moment && !is_over && !is_left
     }
 
-    /// Returns whether at a moment it was being deleted and had not been released. Tekton starts nothing of such a run,
-    /// and a deletion is never taken back.
+    /// Returns whether the run was being deleted at a moment, and had not been released. Tekton starts nothing of such
+    /// a run, and a deletion cannot be revoked.
     pub(crate) fn never_starts_from(&self, moment: Moment) -> bool {
         self.deleting.is_some_and(|deleting| deleting <= moment) && !self.is_released_at(moment)
     }
@@ -142,20 +143,20 @@ impl<'a> Run<'a> {
         self.released.is_some_and(|released| released <= moment)
     }
 
-    /// Returns whether it had been released or stopped by a moment. Its execution then commits to it whatever the rules
-    /// say, because the record must show it (ADR 5).
+    /// Returns whether the run had been released or stopped by a moment. Its execution then commits to it without
+    /// regard to the rules, because the status must show the run (ADR 5).
     pub(crate) fn was_touched_by(&self, moment: Moment) -> bool {
         [self.released, self.cancelled, self.finished].into_iter().flatten().any(|touched| touched <= moment)
     }
 
-    /// Returns whether it was deleted without ever having been released.
+    /// Returns whether the run was never released.
     pub(crate) fn never_ran(&self) -> bool {
         self.released.is_none()
     }
 }
 
-/// Returns whether Tekton is free to start the run, or has started something of it. (A run that is cancelled while
-/// pending starts nothing. A run that is *stopped*, or cancelled with its `finally` tasks, may run these tasks.)
+/// Returns whether Tekton could start the run, or has started a part of it. A pending run that is cancelled starts
+/// nothing. A run that is *stopped*, or cancelled with its `finally` tasks, may run these tasks.
 fn is_let_go(run: &Value) -> bool {
     let held = matches!(text(run, "/spec/status"), Some(PENDING | CANCELLED));
     let children = run.pointer("/status/childReferences").and_then(Value::as_array).is_some_and(|all| !all.is_empty());

@@ -1,4 +1,4 @@
-//! One WorkflowSchedule over time, and how to tell which executions were made for it.
+//! One WorkflowSchedule over time, and how to recognize the executions that were made for it.
 
 use serde_json::Value;
 use wfe_api::labels::ANNOTATION_SCHEDULED_FOR;
@@ -10,7 +10,7 @@ use super::text;
 use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};
 
-/// The suffix of the name of a triage's execution, after the name of the child.
+/// The suffix that a triage's execution has after the name of the child.
 pub(crate) const ANALYST: &str = "-triage";
 
 /// One WorkflowSchedule.
@@ -20,11 +20,11 @@ pub(crate) struct Schedule<'a> {
     pub(crate) gone: Option<Moment>,
     /// All versions of the object.
     pub(crate) versions: Vec<(Moment, &'a Value)>,
-    /// The statuses, each different from the one before it.
+    /// The statuses, of which each differs from the one before.
     pub(crate) written: Vec<Written<'a>>,
 }
 
-/// The slot that an execution was made for, and its schedule.
+/// The slot and the schedule for which an execution was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChildOf<'a> {
     /// The uid of the schedule.
@@ -37,7 +37,7 @@ pub(crate) struct ChildOf<'a> {
 pub(crate) struct LastRun<'a> {
     pub(crate) slot: Seconds,
     pub(crate) ended: Option<Seconds>,
-    /// `None` while its child is at work.
+    /// The outcome; `None` while the child is at work.
     pub(crate) outcome: Option<&'a str>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Schedule<'a> {
         Self { object: life.object(), gone: life.gone, versions: life.states.clone(), written }
     }
 
-    /// Returns the object as it was at a moment; null if it did not exist.
+    /// Returns the version of the object at a moment; null if the object did not exist.
     pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
         if self.gone.is_some_and(|gone| gone <= moment) {
             return &Value::Null;
@@ -72,7 +72,7 @@ impl<'a> Schedule<'a> {
 // === impl LastRun ===
 
 impl<'a> LastRun<'a> {
-    /// Reads it from the status of a schedule.
+    /// Reads `status.lastRun` from the status of a schedule.
     pub(crate) fn read(status: &'a Value) -> Option<Self> {
         let last = &status["lastRun"];
         Some(Self { slot: seconds(last, "/slot")?, ended: seconds(last, "/endedAt"), outcome: text(last, "/outcome") })
@@ -92,8 +92,8 @@ pub(crate) fn failure_count(status: &Value) -> u64 {
 // === impl ChildOf ===
 
 impl<'a> ChildOf<'a> {
-    /// Reads which schedule and slot an execution was made for (section 12.5). It refers to the schedule by uid, and
-    /// its name joins the schedule's name and the slot.
+    /// Returns the schedule and slot for which an execution was made (section 12.5). Its reference contains the uid of
+    /// the schedule, and its name consists of the schedule's name and the slot.
     pub(crate) fn read(execution: &'a Value) -> Option<Self> {
         Self::named(execution, text(execution, "/metadata/name")?)
     }
@@ -109,13 +109,14 @@ impl<'a> ChildOf<'a> {
         Some(Self { schedule: text(by, "/uid")?, slot: seconds })
     }
 
-    /// Reads whose failure an execution analyses (section 12.5). Its name is the child's with a suffix.
+    /// Returns the child whose failure an execution analyses (section 12.5). The execution has the child's name with a
+    /// suffix.
     pub(crate) fn analysed(execution: &'a Value) -> Option<Self> {
         let child = text(execution, "/metadata/name")?.strip_suffix(ANALYST)?;
         Self::named(execution, child)
     }
 
-    /// Reads the slot that an execution claims to be made for, whatever its name.
+    /// Returns the slot that an execution's reference claims, even if the execution's name does not fit.
     pub(super) fn claim(execution: &'a Value) -> Option<Self> {
         let by = &execution["spec"]["remediationRequestRef"];
         let slot = crate::moment::seconds_of(execution["metadata"]["annotations"][ANNOTATION_SCHEDULED_FOR].as_str()?)?;

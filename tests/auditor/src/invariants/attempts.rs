@@ -1,7 +1,8 @@
-//! Invariant 2: at most one released run per attempt, and none for an execution whose record says that nothing ran.
+//! Invariant 2: at most one released run for each attempt, and none for an execution whose status says that nothing
+//! ran.
 //!
-//! An execution has one attempt. With a retry policy it has the attempts that its status lists, each judged by
-//! [`further`].
+//! An execution without a retry policy has one attempt. With a policy it has the attempts in its status, which
+//! [`further`] judges.
 
 mod further;
 
@@ -19,7 +20,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
         let mut released: Vec<&Run<'_>> = runs.into_iter().filter(|run| run.released.is_some()).collect();
         released.sort_by_key(|run| run.released);
         let Some(execution) = history.executions.get(owner) else {
-            // An owner in a namespace that was not recorded may have a retry policy.
+            // If the owner's namespace was not recorded, the owner may have a retry policy.
             if released.iter().all(|run| history.covers_owner_of(run)) {
                 found.extend(second_runs(evidence, owner, &released));
             }
@@ -39,13 +40,14 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Judges a released run of an execution with a policy: one attempt names the run, and the one before had ended.
+/// Judges a released run of an execution with a policy. One attempt must name the run, and the attempt before must have
+/// ended.
 fn one_of_attempt(execution: &Execution<'_>, run: &Run<'_>, released: usize) -> Option<Violation> {
     let at = run.released?;
     let is_committed = execution.commits.iter().any(|commit| commit.run == run.object.uid);
     if !is_committed && (released == 1 || waits(execution.last())) {
-        // The run was released without the operator, which has not committed to it yet. Other invariants judge a commit
-        // that never comes.
+        // The run was released by another user, and the operator has not committed to it yet. Other invariants judge
+        // whether it does.
         return None;
     }
     let of_run: Vec<usize> = (0..)
@@ -86,7 +88,7 @@ fn second_runs(evidence: &Evidence<'_>, owner: &str, released: &[&Run<'_>]) -> V
         .collect()
 }
 
-/// Judges a released run by the record of its owner.
+/// Judges a released run by the status of its owner.
 fn ran_after_all(evidence: &Evidence<'_>, execution: &Execution<'_>, run: &Run<'_>) -> Option<Violation> {
     let released = run.released?;
     let attempt = attempt_of(execution, run);
@@ -114,14 +116,14 @@ fn ran_after_all(evidence: &Evidence<'_>, execution: &Execution<'_>, run: &Run<'
     Some(Finding::new(2, "ran-after-all", text).on(execution.shown_target(), objects, &at))
 }
 
-/// Returns the attempt that a run belongs to.
+/// Returns the attempt to which a run belongs.
 fn attempt_of<'e, 'a>(execution: &'e Execution<'a>, run: &Run<'_>) -> Option<&'e Attempt<'a>> {
     execution.retry.as_ref()?;
     execution.attempts.iter().find(|attempt| attempt.run() == Some(&run.object.name))
 }
 
-/// Finds a record which says that no step of a released run ran, although a step was seen to run. The record of an
-/// execution covers all its attempts.
+/// Finds a status which says that no step of a released run ran, although the recording shows that a step ran. The
+/// status of an execution covers all its attempts.
 fn steps_ran(
     evidence: &Evidence<'_>,
     execution: &Execution<'_>,
@@ -136,7 +138,7 @@ fn steps_ran(
     Some(Finding::new(2, "steps-ran", text).on(execution.shown_target(), objects, &[said, ran]))
 }
 
-/// Finds a record which says that nothing ran, although one of its attempts says that something ran or may have run.
+/// Finds a status which says that nothing ran, although one of its attempts says that something ran or may have run.
 fn contradicts(execution: &Execution<'_>, ended: &Written<'_>, attempt: &Attempt<'_>) -> Option<Violation> {
     let said = attempt.last["started"].as_str().filter(|said| matches!(*said, "True" | "Unknown"))?;
     let of_attempt = &attempt.last["attempt"];

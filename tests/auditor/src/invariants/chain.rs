@@ -1,5 +1,5 @@
-//! Invariant 8: the chain. A commit names the execution's own run, numbers grow, and no run is released before its
-//! commit.
+//! Invariant 8: the chain of runs on a target. A commit names the execution's own run, numbers increase, and a run is
+//! released only after its commit.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     found
 }
 
-/// A commit names an existing, unfinished run of its execution and target, and the run's number.
+/// Checks that a commit names an existing, unfinished run of its execution and target, with the run's number.
 fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Commit<'_>) -> Option<Violation> {
     let Some(run) = evidence.history.runs.get(commit.run) else {
         let what = if evidence.history.strangers.contains(commit.run) { "is not ours" } else { "never was" };
@@ -59,8 +59,8 @@ fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Com
     Some(Finding::new(8, rule, text).on(execution.shown_target(), objects, &[commit.at, run.created]))
 }
 
-/// Returns whether a user other than the operators asked Tekton to stop a run. A pending run that a person cancels
-/// finishes before its execution can commit to it. The commit then names the cancelled run.
+/// Returns whether a user other than the operators has asked Tekton to stop a run. A pending run that a person cancels
+/// ends before its execution can commit. The commit then names the cancelled run.
 fn was_stopped_by_stranger(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     let is_stop = |operation: &Value| operation["op"] != "remove" && operation["path"] == "/spec/status";
     let asks = |sent: &Value| match sent {
@@ -77,7 +77,7 @@ fn was_stopped_by_stranger(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     evidence.requests.iter().any(|request| stops(&request))
 }
 
-/// An execution is Completed only once its run has succeeded.
+/// Checks that the run of an execution had succeeded when the execution became Completed.
 fn judge_outcome(evidence: &Evidence<'_>, execution: &Execution<'_>) -> Option<Violation> {
     let ended = execution.ended()?;
     if ended.phase() != Some(wfe_api::Phase::Completed) || evidence.authors.is_strangers(ended.at) {
@@ -90,7 +90,7 @@ fn judge_outcome(evidence: &Evidence<'_>, execution: &Execution<'_>) -> Option<V
     (!proven).then(|| Finding::new(8, "outcome", text).on(execution.shown_target(), objects, &[ended.at]))
 }
 
-/// The label repeats the number in the run's name, for programs that compare numbers.
+/// Checks that the label contains the number in the run's name. It is for programs that compare numbers.
 fn judge_label(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let label = run.label.unwrap_or("nothing");
     let text = format!("{} has number {} in its name, and its label says {label}", run.object, run.number);
@@ -99,7 +99,7 @@ fn judge_label(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     })
 }
 
-/// A run is released only after its execution has committed to it.
+/// Checks that a run was released only after its execution had committed to it.
 fn uncommitted(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let history = &evidence.history;
     let released = run.released.filter(|released| !evidence.authors.is_strangers(*released))?;
@@ -117,9 +117,9 @@ fn uncommitted(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     Some(Finding::new(8, "uncommitted", text).on(history.target_of(run), objects.collect(), &[released]))
 }
 
-/// A committed run has a higher number than the runs that were committed before its creation and are still known then.
-/// Such a run is known by its object or by its execution's status. (A number that nothing shows any more may return.
-/// The number of a late pending run that is withdrawn means nothing.)
+/// Checks that a committed run has a higher number than earlier runs. Only committed runs that an object or a status
+/// still showed at its creation count. A number that nothing shows any more may be used again, and a late pending run
+/// that is withdrawn does not count.
 fn out_of_order(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Violation> {
     let history = &evidence.history;
     let commit = history.commit_to(run)?;

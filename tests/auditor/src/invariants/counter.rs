@@ -1,11 +1,11 @@
-//! Invariant 8: a status derives its counter and `nextAllowedExecution` from the history as section 7 says.
+//! Invariant 8: the counter and `nextAllowedExecution` in a status follow from the history (section 7).
 //!
-//! The history is what was on record when the status was written, less what its writer may not have seen. One watch
-//! delivers all executions, so the writer's view is of a moment between its precondition's version and the write.
+//! The history is what was recorded before the status was written, except what its writer may not have seen. All
+//! executions come from one watch, so the writer's view is the state at some moment between the version in the
+//! precondition and the write.
 //!
-//! An execution that fails without holding the target (a refused create, rule 0) may fail at the same moment as
-//! another. The later number is then one too low, and stays so. Later statuses count both failures.
-//! count once from there on.
+//! An execution that fails without holding the target (a refused create, or rule 0) may fail at the same moment as
+//! another. The later number is then too low by one, permanently. Statuses from then on count both failures.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -19,21 +19,21 @@ use crate::section_6::Reading;
 use crate::section_7::next_allowed;
 use crate::{Evidence, Policy};
 
-/// A status that changes one of these fields is judged anew.
+/// A status is judged again when one of these fields changes.
 const FIELDS: [&str; 3] = ["phase", "consecutiveFailures", "nextAllowedExecution"];
 
-/// What is wrong with a status: the rule, and a clause that completes "it".
+/// The rule that a status breaks, and a clause that completes "it".
 type Flaw = (&'static str, String);
 
-/// What a status must say about the failures in a row.
+/// What a status must say about consecutive failures.
 enum Counted {
-    /// It shows no counter.
+    /// There must be no counter.
     Not,
-    /// 0, whatever the history.
+    /// The counter must be 0, whatever the history.
     Reset,
-    /// The number on record at a time.
+    /// The counter must be the number that was recorded at this time.
     Inherited(Seconds),
-    /// The number on record at the time of its own failure, plus one.
+    /// The counter must be the number that was recorded at the time of the execution's own failure, plus one.
     OneMore(Seconds),
 }
 
@@ -46,16 +46,16 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
         let mut before = &Value::Null;
         for written in &execution.written {
             let is_new = FIELDS.iter().any(|field| written.status[field] != before[field]);
-            // Invariant 3 judges changes after the end.
+            // Changes after the end are judged by invariant 3.
             let is_judged = is_new && !phase(before).is_some_and(Phase::is_terminal);
             before = written.status;
             if !is_judged || evidence.authors.is_strangers(written.at) {
                 continue;
             }
             let flaw = match ledger {
-                // An execution without a target counts for no target.
+                // An execution without a target is not in the history of any target.
                 None => judge_numbers(written.status, None),
-                Some(None) => None, // nobody knows its history
+                Some(None) => None, // its history is unknown
                 Some(Some(ledger)) => {
                     let oldest = ledger.oldest_view(&evidence.history, execution, written.at);
                     judge_write(policy, ledger, execution, written, oldest, counts)
@@ -78,7 +78,7 @@ fn judge_write(
     counts: &mut Counts,
 ) -> Option<Flaw> {
     let views = ledger.views(oldest, written.at);
-    // For each view: the number of failures in a row, and the number that the next execution waits for.
+    // For each view, the number of consecutive failures, and the number of those for which the next execution waits.
     let on_record = |at: Seconds| {
         let read = move |view: &Moment| {
             let record = ledger.at(*view);
@@ -100,10 +100,10 @@ fn judge_write(
     judge_numbers(written.status, Some(&numbers)).or_else(|| judge_next(policy, execution, written, &allowed))
 }
 
-/// Returns what a status must show. `None` if its shape or phase is wrong, which invariant 3 judges.
+/// Returns what a status must show. `None` if its form or phase is wrong, which invariant 3 judges.
 fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Counted> {
     Some(match phase(written.status) {
-        // The counter appears with the commit. A Skipped execution never commits.
+        // The counter appears with the commit. A Skipped execution has no commit.
         None | Some(Phase::Pending | Phase::Skipped) => execution.commits.is_empty().then_some(Counted::Not)?,
         Some(Phase::Running | Phase::Completed) if execution.commits.is_empty() => return None,
         Some(Phase::Running) => Counted::Inherited(began(execution, written.status)?),
@@ -118,14 +118,14 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
     })
 }
 
-/// Returns when the last attempt began, because a status counts anew at each commit.
+/// Returns the beginning of the last attempt, because a status counts anew at each commit.
 fn began(execution: &Execution<'_>, status: &Value) -> Option<Seconds> {
     let of_attempts = listed(status).iter().rev().filter(|_| execution.retry.is_some());
     let mut began = of_attempts.filter_map(|attempt| seconds(attempt, "/startTime"));
     began.next().or_else(|| seconds(status, "/startTime"))
 }
 
-/// Judges the counter: it is one of the allowed numbers. `None`: it must be absent.
+/// Checks that the counter is one of the allowed numbers. With `None` it must be absent.
 fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     let said = &status["consecutiveFailures"];
     let is_right = allowed.map_or(said.is_null(), |allowed| said.as_u64().is_some_and(|said| allowed.contains(&said)));
@@ -142,8 +142,8 @@ fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     (!is_right).then(|| ("counter", format!("says consecutiveFailures {said}, and {wanted}")))
 }
 
-/// Judges `nextAllowedExecution` by the views that give the number in the status. Only a pre-execution failure has this
-/// field. A failure that exhausts its target lacks it, because no time lifts that.
+/// Judges `nextAllowedExecution` by those views that lead to the number in the status. Only a pre-execution failure has
+/// this field. If the failure exhausts its target, the field is absent, because no time ends the block.
 fn judge_next(
     policy: &Policy,
     execution: &Execution<'_>,

@@ -1,5 +1,5 @@
-//! Invariant 1: at most one released and unfinished run on a target. No run is released while an earlier one drains, or
-//! while an execution holds the target between two attempts.
+//! Invariant 1: a target has at most one released and unfinished run. No run is released while an earlier one drains,
+//! or while another execution holds the target between two attempts.
 
 mod held;
 
@@ -8,11 +8,11 @@ use crate::Evidence;
 use crate::history::{History, Piece, Run};
 use crate::report::{Counts, Moment, Violation};
 
-/// How two released runs conflicted.
+/// How two released runs were in conflict.
 pub(super) enum Clash<'h, 'a> {
     /// Both were released and unfinished at the same time.
     Overlap,
-    /// The earlier run was done or gone, and these of its pieces were not.
+    /// The earlier run had ended or was deleted, but these of its objects were unfinished.
     Drain(Vec<&'h Piece<'a>>),
 }
 
@@ -55,7 +55,7 @@ fn judge_pair(history: &History<'_>, one: &Run<'_>, other: &Run<'_>) -> Option<V
     }
 }
 
-/// Returns how two runs of one chain conflicted, whichever was released first.
+/// Returns how two runs of one chain were in conflict. Either may have been released first.
 pub(super) fn clash<'h, 'a>(history: &'h History<'a>, one: &'h Run<'a>, other: &'h Run<'a>) -> Option<Clash<'h, 'a>> {
     let (earlier, later) = in_order_of_release(one, other)?;
     let released = later.released?;
@@ -70,7 +70,8 @@ pub(super) fn clash<'h, 'a>(history: &'h History<'a>, one: &'h Run<'a>, other: &
     (!pieces.is_empty()).then_some(Clash::Drain(pieces))
 }
 
-/// A run that was over before its release never blocked another. (It was cancelled while pending, and then released.)
+/// Returns whether each run was still unfinished at its own release. A run that was cancelled while pending, and
+/// released afterwards, was over before its release and blocked no other run.
 fn intersects(released: Moment, over: Option<Moment>, earlier: &Run<'_>) -> bool {
     let alive = |released: Option<Moment>, over: Option<Moment>| {
         released.is_some_and(|released| over.is_none_or(|over| released < over))

@@ -1,4 +1,4 @@
-//! Invariant 5: a Skip names a fact that was true at some moment between the execution's creation and the Skip.
+//! Invariant 5: a Skip names a fact that was true at some moment between the creation of the execution and the Skip.
 
 mod remediation;
 
@@ -11,10 +11,10 @@ use crate::history::{Execution, Run, Written, text, waits};
 use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 
-/// What is wrong with a Skip: the rule, and a clause that completes "it was skipped, but".
+/// The rule that a Skip breaks, and a clause that completes "it was skipped, but".
 type Flaw = (&'static str, String);
 
-/// Where an object records when it was created.
+/// The path of an object's creation time.
 const CREATED: &str = "/metadata/creationTimestamp";
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -32,7 +32,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
                 let ledger = execution.target.as_ref().and_then(|target| ledgers.get(target));
                 remediation::judge(evidence, ledger, execution, &ended, counts)
             }
-            _ => None, // none of the four: invariant 3
+            _ => None, // other reasons are judged by invariant 3
         };
         found.extend(flaw.map(|(rule, what)| {
             let reason = details["reason"].as_str().unwrap_or_default();
@@ -43,8 +43,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// ResourceBusy: the named execution waited for its next attempt, or one of its runs was committed or released and
-/// unfinished, or was draining.
+/// Judges ResourceBusy. The named execution must have waited for its next attempt. Or one of its runs was committed or
+/// released, and was unfinished or draining.
 fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let conflict = &ended.status["skipDetails"]["conflictingWorkflow"];
     let Some(name) = named(execution, conflict) else {
@@ -68,7 +68,7 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
         return Some(("wrong-fact", format!("{name} waited for its next attempt otherwise than it says")));
     }
     if holders.is_empty() {
-        // Without the owner's status, the time of its commit is unknown.
+        // If the owner's status is not recorded, the time of the commit is unknown.
         let unknown = |run: &&Run<'_>| evidence.history.owner(run).is_none() && run.is_unfinished_at(ended.at);
         return (!of_that_name.iter().any(unknown) && !held_foreign(evidence, execution, ended, &name)).then(|| {
             let what = "committed or released and unfinished, or draining, nor did it wait for its next attempt";
@@ -79,7 +79,7 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
     (flaws.len() == holders.len()).then(|| ("wrong-fact", flaws.join("; ")))
 }
 
-/// Returns whether a run held its target at some moment of an interval.
+/// Returns whether a run held its target at any moment of an interval.
 fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment) -> bool {
     let history = &evidence.history;
     let committed = history.commit_to(run).map(|commit| commit.at);
@@ -89,8 +89,8 @@ fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment)
         || (run.released.is_some() && history.pieces_of(run).any(|piece| meets(piece.created, piece.over)))
 }
 
-/// Lists the executions of a name that waited for their next attempt between the creation and the end of a skipped
-/// execution. They hold the target, although none of their runs does.
+/// Lists the executions of this name that waited for their next attempt between the creation and the end of the skipped
+/// execution. Such an execution holds the target, although none of its runs does.
 fn waited<'e, 'a>(
     evidence: &'e Evidence<'a>,
     execution: &Execution<'_>,
@@ -111,7 +111,7 @@ fn waited<'e, 'a>(
     evidence.history.executions.values().filter(is_named).filter(waits_then).collect()
 }
 
-/// Returns whether a skip describes the waiting execution wrongly.
+/// Returns whether a skip gives a wrong description of a waiting execution.
 fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execution<'_>) -> bool {
     let started = text(holder.last(), "/startTime").or_else(|| text(holder.object_at(holder.created), CREATED));
     text(conflict, "/workflowId") != Some(holder.workflow_id())
@@ -119,7 +119,7 @@ fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execut
         || text(conflict, "/startedAt").is_some_and(|named| Some(named) != started)
 }
 
-/// Returns whether the named execution committed to a run that is not ours. It may have held the target unseen.
+/// Returns whether the named execution committed to a foreign run, which may have held the target unseen.
 fn held_foreign(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>, name: &str) -> bool {
     let history = &evidence.history;
     history.executions.values().any(|other| {
@@ -133,7 +133,7 @@ fn misnamed(evidence: &Evidence<'_>, execution: &Execution<'_>, conflict: &Value
     let history = &evidence.history;
     let started = history.commit_to(run).and_then(|commit| text(commit.status, "/startTime"));
     let named = text(conflict, "/startedAt");
-    // If a run drains, its pieces may be all that is known of it.
+    // While a run drains, the objects made for it may be all that is known of it.
     let is_known = || {
         let pieces = history.pieces_of(run).filter_map(|piece| piece.created_time);
         pieces.chain(started).chain(run.created_time).any(|time| Some(time) == named)
@@ -147,8 +147,8 @@ fn misnamed(evidence: &Evidence<'_>, execution: &Execution<'_>, conflict: &Value
     (named.is_some() && !is_known()).then(|| format!("{} did not start when the skip says", run.object))
 }
 
-/// Reads which execution a skip names, as namespace/name. An earlier version had no field for the namespace. It wrote a
-/// namespace other than the skipped execution's into the name.
+/// Returns the namespace/name of the execution that a skip names. An earlier version had no field for the namespace,
+/// and wrote a namespace into the name if it was another than the skipped execution's.
 fn named(execution: &Execution<'_>, other: &Value) -> Option<String> {
     let name = text(other, "/name")?;
     Some(match text(other, "/namespace") {

@@ -1,7 +1,8 @@
-//! Invariant 4: no execution gets its turn while section 6 forbids it, by the truth and not by an operator's view.
+//! Invariant 4: no execution gets its turn while section 6 forbids it. The true state decides, not an operator's view.
 //!
-//! Each rule judges one commit. Rules 0 and 1 rest on facts that last, because the operator's view may be behind: what
-//! was over at the look is over at the commit, too. The record judges rules 2 to 5 ([`by_record`]).
+//! Each rule judges one commit. The operator's view may be behind. Rules 0 and 1 therefore use only facts that do not
+//! change again: a run that was over on that view is over at the commit too. Rules 2 to 5 are judged by the record
+//! ([`by_record`]).
 
 mod by_record;
 
@@ -12,28 +13,28 @@ use crate::Evidence;
 use crate::history::{Commit, Execution, Run};
 use crate::report::{Counts, Violation};
 
-/// A rule of section 6: finds what forbade a commit.
+/// A rule of section 6, which finds what forbade a commit.
 type Rule = fn(&Evidence<'_>, &Turn<'_, '_>, &mut Reported) -> Vec<Violation>;
 
-/// The rules that judge one commit, by number.
+/// The rules that judge one commit, with their numbers.
 const RULES: &[(u8, Rule)] = &[(0, unusable_target), (1, resource_busy)];
 
 /// An execution that got its turn.
 struct Turn<'e, 'a> {
     execution: &'e Execution<'a>,
     commit: &'e Commit<'a>,
-    /// Its run, if the recording has it.
+    /// The run that the execution committed to, if the recording contains it.
     run: Option<&'e Run<'a>>,
 }
 
 impl Turn<'_, '_> {
-    /// Returns whether the turn is that of a further attempt.
+    /// Returns whether the turn is for a further attempt.
     fn is_further(&self) -> bool {
         self.execution.is_of_further_attempt(self.commit)
     }
 }
 
-/// The pairs of runs that are reported already. If two runs block each other, the first commit is the offence.
+/// The pairs of runs that are already reported. If two runs exclude each other, only the first commit is a violation.
 type Reported = BTreeSet<[String; 2]>;
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -53,7 +54,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Rule 0: an execution whose target cannot be read gets no turn.
+/// Rule 0: an execution with an invalid target gets no turn.
 fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> Vec<Violation> {
     if turn.execution.target.is_some() {
         return Vec::new();
@@ -62,8 +63,8 @@ fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> V
     vec![Finding::new(4, "unusable-target", text).about(turn.execution, turn.commit.at)]
 }
 
-/// Rule 1 and the look of section 5: the target was not free, or an earlier run was still in the way. Unfinished runs
-/// of the execution itself also forbid a further attempt, unless its new run was already released or stopped.
+/// Rule 1 and the check in section 5: the target is free, and no earlier run is in the way. The execution's own
+/// unfinished runs also forbid a further attempt, unless its new run was already released or stopped.
 fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Reported) -> Vec<Violation> {
     let Some(mine) = turn.run else { return Vec::new() };
     let history = &evidence.history;
@@ -87,7 +88,7 @@ fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Re
         } else {
             continue;
         };
-        // Invariant 1 reports two runs at the same time.
+        // Two runs at the same time are reported by invariant 1.
         let is_known = exclusion::clash(history, mine, rival).is_some();
         if reported.insert(pair(mine, rival)) && !is_known {
             let text =

@@ -1,6 +1,8 @@
-//! Invariant 17: on no more targets than a limit allows, a released run or something of it is unfinished.
+//! Invariant 17: the number of targets with unfinished work does not exceed a limit. Unfinished work is a released run,
+//! or an object that was made for it.
 //!
-//! The recording must be that of one leader: another leader's run may come on top, and is counted when it is seen.
+//! The recording must be from one leader. A later leader's run may exceed the limit, because it is counted only when
+//! that leader sees it.
 
 use super::Finding;
 use crate::Evidence;
@@ -8,7 +10,7 @@ use crate::history::{History, Run};
 use crate::policy::Limit;
 use crate::report::{Counts, Moment, Violation};
 
-/// The kind of the targets of analyses, which no limit matches.
+/// The kind of target that analyses have. No limit applies to it.
 const OF_ANALYSES: &str = "workflowexecution";
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
@@ -48,7 +50,7 @@ fn judge_limit(evidence: &Evidence<'_>, limit: &Limit) -> Vec<Violation> {
     found
 }
 
-/// Returns when nothing of a run was left.
+/// Returns the moment from which nothing of a run was left.
 fn free(history: &History<'_>, run: &Run<'_>) -> Option<Moment> {
     let mut free = run.over()?;
     for piece in history.pieces_of(run) {

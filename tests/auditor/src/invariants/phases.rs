@@ -16,8 +16,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     for execution in evidence.history.executions.values() {
         let mut before = &Value::Null;
         for written in &execution.written {
-            // The writes of other users are not judged: admission refuses a wrong one, or its writer is responsible for
-            // it.
+            // Writes by other users are not judged: admission refuses a wrong write, or its author is responsible.
             if !evidence.authors.is_strangers(written.at) {
                 let finding = judge_step(before, written).or_else(|| judge_shape(before, execution, written));
                 found.extend(finding.map(|(rule, what)| {
@@ -30,7 +29,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     found
 }
 
-/// Judges what a write has changed.
+/// Judges the changes that a write made.
 fn judge_step(before: &Value, written: &Written<'_>) -> Option<(&'static str, String)> {
     let after = written.status;
     let word = |status: &Value| text(status, "/phase").unwrap_or("none").to_owned();
@@ -74,7 +73,7 @@ fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     all
 }
 
-/// Judges the fields of a status whose phase is new.
+/// Judges the fields of a status with a new phase.
 fn judge_shape(before: &Value, execution: &Execution<'_>, written: &Written<'_>) -> Option<(&'static str, String)> {
     let (now, status) = (written.phase()?, written.status);
     if phase(before) == Some(now) {

@@ -22,15 +22,14 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
 }
 
 impl Finding {
-    /// Completes the violation as one of a schedule.
+    /// Completes a violation that is about a schedule.
     fn of_schedule(self, schedule: &Schedule<'_>, at: Moment) -> Violation {
         let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
         self.on(target.to_owned(), vec![schedule.object.clone()], &[at])
     }
 }
 
-/// Lists the statuses of schedules that the operator wrote: the schedule, the status before, and the status that
-/// replaced it.
+/// Lists the schedules' statuses that operators wrote. Each has the schedule, the status before, and the new status.
 fn replaced<'j, 'e>(
     evidence: &'j Evidence<'e>,
 ) -> impl Iterator<Item = (&'j Schedule<'e>, &'j Written<'e>, &'j Written<'e>)> {
@@ -41,7 +40,7 @@ fn replaced<'j, 'e>(
     all.filter(|(.., after)| !evidence.authors.is_strangers(after.at))
 }
 
-/// Lists the views that a write may rest on, the newest first and back to the beginning of the lag.
+/// Lists the views on which a write may be based, the newest first. The oldest is from the beginning of the lag.
 fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
     let lag = u64::try_from(evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
     let since = write.at_ms.saturating_sub(lag);
@@ -50,14 +49,14 @@ fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = M
     all.dedup();
     let mut views = match all.iter().rposition(|at| at.at_ms < since) {
         Some(oldest) => all.split_off(oldest),
-        // The lag began before anything happened.
+        // The lag begins before the first change.
         None => std::iter::once(Moment { resource_version: 0, at_ms: 0 }).chain(all).collect(),
     };
     views.reverse();
     views
 }
 
-/// Returns the executions that were made for a slot of a schedule.
+/// Lists the executions that were made for slots of a schedule.
 fn made_for<'e, 'a>(
     evidence: &'e Evidence<'a>,
     schedule: &'e Schedule<'_>,
@@ -67,7 +66,7 @@ fn made_for<'e, 'a>(
     evidence.history.executions.values().filter_map(move |it| Some((it.child.and_then(slot)?, it)))
 }
 
-/// Invariant 10: at most one execution existed at a time for a slot, whatever its name.
+/// Invariant 10: at any time, at most one execution existed for a slot. The names do not matter.
 fn slots_twice(evidence: &Evidence<'_>) -> Vec<Violation> {
     let mut by_slot: BTreeMap<(&str, Seconds), Vec<&Execution<'_>>> = BTreeMap::new();
     for execution in evidence.history.executions.values() {

@@ -1,4 +1,4 @@
-//! Invariant 6: after faults have stopped, every execution becomes terminal, and nothing is left behind.
+//! Invariant 6: after the faults have stopped, every execution becomes terminal, and nothing is left behind.
 
 use wfe_api::Phase;
 
@@ -27,7 +27,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     found
 }
 
-/// Judges a schedule that exists: all its children have ended, and so has its last run.
+/// Checks for an existing schedule that all its children and its last run have ended.
 fn unrecorded(evidence: &Evidence<'_>, schedule: &Schedule<'_>) -> Option<Violation> {
     let status = &schedule.last()["status"];
     let (last, since) = (LastRun::read(status), planned_from(status)?);
@@ -38,7 +38,7 @@ fn unrecorded(evidence: &Evidence<'_>, schedule: &Schedule<'_>) -> Option<Violat
     let used = last.map_or(since, |last| last.slot.max(since));
     let of_it = |it: &&Execution<'_>| it.child.is_some_and(|child| child.schedule == schedule.object.uid);
     let mut children = evidence.history.executions.values().filter(of_it).filter(|it| it.gone.is_none());
-    // If a clock was wrong, the child's slot may lie in the future. The schedule then only waits for it.
+    // If a clock was wrong, the slot of the child may lie in the future. The schedule is then right to wait.
     let late = children.find(|it| it.child.is_some_and(|child| child.slot > used));
     let late = late.filter(|_| evidence.options.policy.is_some());
     let what = match (late, last.filter(|last| last.outcome.is_none())) {
@@ -51,7 +51,7 @@ fn unrecorded(evidence: &Evidence<'_>, schedule: &Schedule<'_>) -> Option<Violat
     Some(Finding::new(6, "unrecorded", what).on(target.to_owned(), vec![schedule.object.clone()], &[at]))
 }
 
-/// Judges a run that exists and is unfinished at the end. If its owner is not terminal, that is reported already.
+/// Judges a run that exists and is unfinished at the end. If its owner is not terminal, that is already reported.
 fn left(history: &History<'_>, run: &Run<'_>) -> Option<Violation> {
     if run.over().is_some() {
         return None;

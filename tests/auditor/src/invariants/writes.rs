@@ -1,7 +1,7 @@
-//! Invariant 7: no object that is not ours is changed or deleted, and every write carries its precondition.
+//! Invariant 7: the operator changes and deletes only its own objects, and every write has its precondition.
 //!
-//! The audit log shows which requests are the operator's. A refused request is judged too if the log has its body: a
-//! missing precondition is a fault even if it was not needed this time.
+//! The audit log shows which requests the operator sent. A refused request is judged too if the log contains its body:
+//! a precondition must not be missing even if it would have changed nothing.
 
 mod child_create;
 mod execution_delete;
@@ -17,7 +17,7 @@ use crate::history::{object_ref, text};
 use crate::input::Request;
 use crate::report::{Counts, Violation, When};
 
-/// What is wrong with a request: the rule, and a clause that completes "the operator".
+/// The rule that a request breaks, and a clause that completes "the operator".
 type Flaw = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
@@ -40,16 +40,16 @@ fn judge_request(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
         ("tekton.dev", "pipelineruns", "", "create") => judge_create(request),
         ("tekton.dev", "pipelineruns", "", "patch") => run_patch::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "delete") => run_delete::judge(evidence, request),
-        // An event describes an object and changes none. The reviews store nothing.
+        // Events describe objects and do not change them. Reviews store nothing.
         ("events.k8s.io" | "", "events", "", "create")
         | ("authentication.k8s.io" | "authorization.k8s.io", _, _, "create")
-        // Operators elect a leader with leases.
+        // Operators use leases for the leader election.
         | ("coordination.k8s.io", "leases", "", "create" | "update" | "patch") => None,
         _ => Some(("foreign", "did what is none of its business".to_owned())),
     }
 }
 
-/// A status write names the object and the version that its decision rests on, and changes nothing else.
+/// Checks that a status write names the object and the version on which it was decided, and changes nothing else.
 fn judge_status(request: &Request) -> Option<Flaw> {
     let (uid, version, elsewhere) = match &request.request {
         Value::Null => return None,
@@ -76,7 +76,7 @@ fn judge_status(request: &Request) -> Option<Flaw> {
     }
 }
 
-/// A run is created pending, under a name of a chain, with its owner's uid.
+/// Checks that a run is created pending, with a name of the chain and the uid of its owner.
 fn judge_create(request: &Request) -> Option<Flaw> {
     let body = &request.request;
     if body.is_null() {
@@ -94,7 +94,7 @@ fn judge_create(request: &Request) -> Option<Flaw> {
     Some(("create", what.to_owned()))
 }
 
-/// Reads the owner's uid from a run.
+/// Returns the owner's uid in a run.
 fn owner_uid(run: &Value) -> Option<&str> {
     run["metadata"]["annotations"][ANNOTATION_UID].as_str().filter(|uid| !uid.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Executions with a retry policy: good stories of several attempts, and stories with one violation each.
+//! Executions with a retry policy: correct stories of several attempts, and stories with one violation each.
 
 mod good;
 mod number;

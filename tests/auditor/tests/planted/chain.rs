@@ -62,7 +62,7 @@ fn a_commit_to_a_run_that_is_finished_or_gone() {
     gone.delete_run("one", 1);
     gone.commit("one", 1);
     assert_eq!(gone.found(), ["8 commit"]);
-    // A person may delete the run at any moment. No precondition can prevent that.
+    // A person may delete the run at any moment, which no precondition can prevent.
     gone.requests.iter_mut().find(|request| request.verb == "delete").unwrap().user = PERSON.to_owned();
     assert_eq!(gone.found(), Vec::<String>::new());
 }
@@ -116,7 +116,7 @@ fn numbers_that_do_not_grow() {
     story.live("two", NODE, 3);
     assert_eq!(story.found_settled(), ["8 order"]);
 
-    // A run that is created late and withdrawn is no violation.
+    // A run that is created late and then withdrawn is not a violation.
     withdrawn.wfe("two", NODE);
     withdrawn.create("two", 3);
     withdrawn.delete_run("two", 3);

@@ -9,7 +9,7 @@ use wfe_auditor::Request;
 
 use crate::story::{NODE, OPERATOR, Story};
 
-/// The files of one test, which are deleted with this.
+/// The files of one test. They are deleted with this value.
 struct Files(PathBuf);
 
 impl Files {
@@ -38,7 +38,7 @@ impl Drop for Files {
     }
 }
 
-/// Writes a request as the API server's audit log does.
+/// Returns a request in the format of the API server's audit log.
 fn event(request: &Request) -> Value {
     json!({
         "kind": "Event",
@@ -51,7 +51,7 @@ fn event(request: &Request) -> Value {
             "resource": request.resource,
             "subresource": request.subresource,
             "namespace": request.namespace,
-            // As in a real log, only the object has the name of what is created.
+            // As in a real log, only the object contains the name of a created object.
             "name": if request.verb == "create" { "" } else { &request.name },
         },
         "responseStatus": {"code": request.code},

@@ -13,12 +13,12 @@ fn clean() -> Vec<String> {
     Vec::new()
 }
 
-/// Returns the findings about counters. Other tests judge which execution runs when.
+/// Returns the findings about counters. Other tests judge when an execution runs.
 fn found(story: &Story) -> Vec<String> {
     story.found().into_iter().filter(|one| one == "8 counter" || one == "8 next-allowed").collect()
 }
 
-/// A target with failures in a row, then an execution that runs.
+/// Returns a story with consecutive failures on a target, and then an execution that runs.
 fn running(failures: u64) -> Story {
     let mut story = story();
     for n in 1..=failures {

@@ -1,4 +1,4 @@
-//! A story without a violation. Also: the order of its lines means nothing.
+//! A story without a violation. The order of its lines does not matter.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -45,7 +45,7 @@ fn nothing_is_found_by_the_watch_alone_and_what_is_not_judged_is_said() {
     let mut story = Story::good();
     story.requests.clear();
     story.changes.retain(|change| !matches!(change.kind.as_str(), "TaskRun" | "Pod"));
-    // Without the pods, the recording does not show that the target was still draining.
+    // Without the pods, the recording does not show that the target still drained.
     story.changes.retain(|change| change.object["metadata"]["name"] != "drained");
     let report = story.report(false);
     assert!(report.is_clean(), "{report}");
@@ -76,7 +76,7 @@ fn the_number_may_begin_again_once_nothing_shows_it() {
     assert_eq!(story.found_settled(), Vec::<String>::new());
 }
 
-/// A story with several violations of several kinds.
+/// Returns a story with several violations of different kinds.
 fn bad() -> Story {
     let mut story = Story::good();
     story.wfe("rival", NODE);
@@ -112,7 +112,7 @@ proptest! {
             let mut mixed = story.clone();
             mixed.changes = shuffled(&story.changes, seed);
             mixed.requests = shuffled(&story.requests, seed);
-            // A watch that resumes may repeat a line.
+            // A watch that is restarted may repeat a line.
             mixed.changes.extend_from_slice(&story.changes[..3]);
             let (expected, report): (Report, Report) = (story.report(true), mixed.report(true));
             prop_assert_eq!(report, expected);

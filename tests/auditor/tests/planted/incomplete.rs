@@ -1,4 +1,4 @@
-//! Recordings that lack something. They prove nothing, and the report says so.
+//! Recordings with gaps. They prove nothing, and the report says so.
 
 use serde_json::{Value, json};
 use wfe_auditor::ChangeType;
@@ -49,7 +49,7 @@ fn a_change_that_is_missing() {
         .unwrap();
     let version = story.changes[release].resource_version;
     story.changes.remove(release);
-    // The audit log has this write.
+    // The audit log contains this write.
     one_gap(&story, &format!("had resourceVersion {version} by a patch of {OPERATOR}"));
 }
 
@@ -71,7 +71,7 @@ fn an_object_that_is_missing_altogether_is_known_by_the_audit_log() {
     story.live("two", NODE, 2);
     story.changes.retain(|change| change.object["metadata"]["uid"] != uid("one"));
     let gaps = gaps(&story);
-    // The create, the commit and the completion.
+    // The create, the commit and the completion of the missing execution.
     assert!(gaps.len() == 3 && gaps.iter().all(|gap| gap.contains("which the watch does not show")), "{gaps:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Invariant 17: how many targets were worked on at once.
+//! Invariant 17: how many targets were busy at once.
 
 use wfe_auditor::{Limit, Limits, Policy};
 
@@ -6,7 +6,7 @@ use crate::story::{API, NODE, Story, run};
 
 const OTHER: &str = "node/worker-node-2";
 
-/// A story under one limit of one target.
+/// Returns a story with one limit of one target.
 fn under(change: impl FnOnce(&mut Limit)) -> Story {
     let mut limit = Limit { name: "drains".to_owned(), kind: None, workflow_id: None, namespace: None, max_running: 1 };
     change(&mut limit);
@@ -14,7 +14,7 @@ fn under(change: impl FnOnce(&mut Limit)) -> Story {
     Story::by(policy)
 }
 
-/// Adds two executions on two targets, of which the second begins while the first runs.
+/// Adds executions on two targets. The second begins while the first runs.
 fn two_at_once(mut story: Story) -> Story {
     story.wfe("one", NODE);
     story.wfe("two", OTHER);

@@ -1,6 +1,6 @@
-//! Recordings with one planted violation each. The auditor finds exactly that one.
+//! Recordings with one planted violation each. The auditor must find exactly this violation.
 
-// Everything here is test code, and a helper may panic as a test does.
+// Everything here is test code, so helpers may panic as tests do.
 #![cfg(test)]
 
 mod attempts;

@@ -1,7 +1,7 @@
-//! A recording of a real control plane with two operators at once. Of three rivals on one target one runs. A fourth
-//! execution fails there afterwards. Another one, on another target, is deleted while it runs.
+//! A recording of a real control plane with two operators at the same time. One of three rivals on a target runs.
+//! Afterwards a fourth execution fails there. A fifth one, on another target, is deleted while it runs.
 //!
-//! To keep the files small, the objects lack what no invariant reads, such as the specs of pods.
+//! The files are small, because the objects lack fields that no invariant reads, such as the specs of pods.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ fn recording() -> (Vec<Change>, Vec<Request>) {
 fn judge(changes: &[Change], requests: &[Request]) -> Report {
     let is_operator = |request: &&Request| request.user.ends_with(":wfe-operator");
     let operators: BTreeSet<String> = requests.iter().filter(is_operator).map(|request| request.user.clone()).collect();
-    // The recording is older than the counter in statuses.
+    // The recording was made before statuses had a counter.
     audit(changes, requests, &Options { operators, settled: true, policy: None, ..Options::default() })
 }
 

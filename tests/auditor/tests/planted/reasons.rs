@@ -1,4 +1,4 @@
-//! Invariant 5, rules 2 to 5: a skip names what makes its rule decide, and describes it correctly.
+//! Invariant 5, rules 2 to 5: a skip names the execution that is the reason, and describes it correctly.
 
 use serde_json::{Value, json};
 use wfe_auditor::Policy;
@@ -7,10 +7,10 @@ use crate::story::{NODE, Plant, Story};
 
 const MINUTE: u64 = 60;
 
-/// What happened on the target before.
+/// Adds what happened on the target before the skip.
 type Before = fn(&mut Story);
 
-/// A correct skip: the rule, its reason, how long until time lifts it, and what happened before.
+/// A correct skip: the rule, the reason, the time until the rule no longer applies, and what happened before.
 type Right = (&'static str, &'static str, Option<&'static str>, Before);
 
 const RIGHT: [Right; 4] = [
@@ -47,7 +47,7 @@ fn before(how: Before) -> Story {
     story
 }
 
-/// Skips `next`, and returns the findings about that. (Executions before `next` may have run too early.)
+/// Skips `next`, and returns the findings about the skip. (Earlier executions may have run too early.)
 fn skipped(mut story: Story, reason: &str, recent: &Value) -> Vec<String> {
     story.skip_for("next", reason, &json!({"recentRemediation": recent}));
     story.found().into_iter().filter(|one| one.starts_with('5')).collect()
@@ -122,7 +122,7 @@ fn a_skip_on_a_target_that_was_cleared() {
         let mut story = before(how);
         story.clear("past");
         let mut raced = story.clone();
-        // The skip then rests on a version that is newer than the clearance.
+        // The skip is then based on a version after the clearance.
         story.write("next", &json!({"phase": "Pending", "target": NODE}));
         let named = recent(&story, "past", remaining);
         assert_eq!(skipped(story, reason, &named), ["5 no-fact"], "{rule}");

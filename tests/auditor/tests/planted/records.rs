@@ -1,10 +1,10 @@
-//! Invariants 3 and 6: what a status may become, and what may be left at the end.
+//! Invariants 3 and 6: how a status may change, and what may be left at the end.
 
 use serde_json::{Value, json};
 
 use crate::story::{API, NODE, PERSON, Plant, Story, run};
 
-/// An execution that is Running, with its run released.
+/// Returns a story with a Running execution whose run is released.
 fn running() -> Story {
     let mut story = Story::default();
     story.wfe("one", NODE);
@@ -137,7 +137,7 @@ fn an_execution_that_never_ends() {
         }
         assert_eq!(story.found(), Vec::<String>::new(), "not settled");
         assert_eq!(story.found_settled(), ["6 undecided"]);
-        // What follows from the undecided execution is reported once.
+        // Consequences of the undecided execution are not reported separately.
         story.create("one", 1);
         assert_eq!(story.found_settled(), ["6 undecided"]);
     }

@@ -1,4 +1,4 @@
-//! Invariants 1, 2 and 4: which execution runs when.
+//! Invariants 1, 2 and 4: which execution runs at which time.
 
 use serde_json::{Value, json};
 
@@ -245,7 +245,7 @@ fn a_turn_on_a_target_that_is_none() {
     story.wfe("one", "nonsense");
     story.create("one", 1);
     story.commit("one", 1);
-    // A target that cannot be read does not appear in a status.
+    // The status does not contain a target that is invalid.
     story.changes.last_mut().unwrap().object["status"].as_object_mut().unwrap().remove("target");
     assert_eq!(story.found(), ["4 unusable-target"]);
 }

@@ -9,7 +9,8 @@ fn clean() -> Vec<String> {
     Vec::new()
 }
 
-/// A schedule with an interval of one minute whose plan has begun. Also returns when it began.
+/// Returns a story with a schedule whose interval is one minute and whose plan has begun. Also returns the beginning of
+/// the plan.
 fn planned() -> (Story, u64) {
     planned_with(&json!({}))
 }
@@ -21,7 +22,7 @@ fn planned_with(more: &Value) -> (Story, u64) {
     (story, since)
 }
 
-/// The same after one child has completed. Returns the child's slot.
+/// Returns the story of [`planned`] after one child has completed, and the child's slot.
 fn one_done() -> (Story, u64) {
     let (mut story, since) = planned();
     story.succeeds("nightly", since + 60, 1);
@@ -35,14 +36,14 @@ fn a_schedule_that_keeps_to_its_plan() {
     let since = story.begin_plan("nightly");
     let slot = since + 60;
     story.succeeds("nightly", slot, 1);
-    // This is within the cooldown of five minutes, which does not hold between siblings.
+    // This is within the cooldown of five minutes, which does not apply between children of the same schedule.
     let ended = story.stumbles("nightly", slot + 60, 2, 1);
     let ended = story.stumbles("nightly", ended + 120, 3, 2).max(ended);
-    // The failure counts for the schedule and not for the target. A person's execution of another workflow can run at
-    // once.
+    // The failure counts for the schedule, but not for the target. A person's execution of another workflow can
+    // therefore run at once.
     story.live_of("person", NODE, "scale", 4);
     story.succeeds("nightly", ended + 240, 5);
-    // A suspension, then a plan that begins anew.
+    // The schedule is suspended, and then a new plan begins.
     story.edit("nightly", &json!({"suspend": true}));
     story.write("nightly", &json!({"conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}]}));
     story.go_on_to(ended + 1_000);
@@ -285,20 +286,21 @@ fn a_plan_that_begins_anew_for_no_reason() {
     assert_eq!(story.found(), ["12 failure-count"], "the count begins anew too");
 }
 
-/// The operator's clock reads a fraction of a second less than the plan, which is rounded up. With 60 whole seconds
-/// between them, the time in the status lies more than 60 s ahead.
+/// The operator's clock is a fraction of a second behind the plan's time, which is rounded up. If they differ by 60
+/// whole seconds, the time in the status is therefore more than 60 s in the future.
 #[test]
 fn a_plan_that_begins_anew_as_its_status_lies_ahead() {
     for (ahead, expected) in [(59, ["12 plan-anew"].as_slice()), (60, &[]), (61, &[])] {
         let (mut story, _) = planned();
-        // The next write happens a second later.
+        // The next write is one second later.
         story.write("nightly", &json!({"plannedFrom": story.later(ahead + 1), "revision": "other"}));
         story.write("nightly", &json!({"plannedFrom": story.now()}));
         assert_eq!(story.found(), expected, "{ahead} s ahead");
     }
 }
 
-/// The slot of an open run names its child. If the slot were cut to the beginning of the plan, it would name no child.
+/// The slot of an open run identifies its child. If the slot were changed to the beginning of the plan, it would
+/// identify no child.
 #[test]
 fn an_open_run_that_lies_ahead_when_a_plan_begins_anew() {
     let table = [
@@ -322,7 +324,7 @@ fn an_operator_that_changes_a_spec() {
     assert_eq!(story.found(), ["7 foreign", "15 spec"]);
 }
 
-/// A change to a child.
+/// A change that spoils a child.
 type Change = fn(&mut Value);
 
 #[test]
@@ -349,7 +351,8 @@ fn a_status_of_a_schedule_without_its_preconditions() {
     assert_eq!(story.found(), ["7 status"]);
 }
 
-/// A child completed, and so did a newer execution on its target. The operator then removes the child.
+/// Returns the findings after the operator has removed a completed child. A newer execution on the child's target has
+/// completed too.
 fn removed(recorded: bool, more: &Value) -> Vec<String> {
     let (mut story, since) = planned_with(more);
     let name = story.child("nightly", since + 60);

@@ -1,4 +1,4 @@
-//! Invariant 5: no Skip without its fact.
+//! Invariant 5: a Skip requires its fact.
 
 use serde_json::json;
 use wfe_auditor::Policy;

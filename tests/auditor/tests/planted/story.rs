@@ -1,4 +1,4 @@
-//! Small recordings, told write by write. Each write is a change in the watch and a request in the audit log.
+//! Small recordings, written in code. Each write is a change in the watch and a request in the audit log.
 
 mod acts;
 mod attempts;
@@ -29,18 +29,18 @@ pub(crate) struct Story {
     pub(crate) requests: Vec<Request>,
     /// The current objects, by uid.
     objects: BTreeMap<String, Value>,
-    /// Also the time in seconds, because each write takes one second.
+    /// The current version, which is also the time in seconds: each write takes one second.
     pub(crate) version: u64,
     /// The policy of the operator.
     pub(crate) policy: Policy,
-    /// How old views may have been.
+    /// How old the operator's views may be.
     pub(crate) lag: Duration,
-    /// The failures in a row, by target, as the operator counts them.
+    /// The consecutive failures on each target, as the operator counts them.
     pub(crate) failures: BTreeMap<String, u64>,
 }
 
 impl Default for Story {
-    /// The policy forbids little, because most stories are about the lock.
+    /// Returns a story whose policy forbids little, because most stories are about the lock.
     fn default() -> Self {
         let second = Duration::from_secs(1);
         Self::by(Policy {
@@ -60,12 +60,12 @@ pub(crate) fn time(seconds: u64) -> String {
     format!("2026-01-{day:02}T{hour:02}:{:02}:{:02}Z", seconds / 60 % 60, seconds % 60)
 }
 
-/// The uid of an execution.
+/// Returns the uid of an execution.
 pub(crate) fn uid(name: &str) -> String {
     format!("uid-{name}")
 }
 
-/// The uid of an execution's run.
+/// Returns the uid of an execution's run.
 pub(crate) fn run(owner: &str, number: u64) -> String {
     format!("run-{owner}-{number}")
 }
@@ -73,7 +73,7 @@ pub(crate) fn run(owner: &str, number: u64) -> String {
 // === impl Story: what the auditor says ===
 
 impl Story {
-    /// Begins a story with a policy.
+    /// Begins a story with this policy.
     pub(crate) fn by(policy: Policy) -> Self {
         Self {
             changes: Vec::new(),
@@ -92,7 +92,7 @@ impl Story {
         audit(&self.changes, &self.requests, &options)
     }
 
-    /// Returns the violations, each as invariant and rule. The recording must be complete.
+    /// Returns the number of the invariant and the rule of each violation. The recording must be complete.
     pub(crate) fn found(&self) -> Vec<String> {
         found(&self.report(false))
     }
@@ -115,12 +115,12 @@ impl Story {
         self.version
     }
 
-    /// Returns the current time, which differs at every write.
+    /// Returns the current time, which is later after every write.
     pub(crate) fn now(&self) -> String {
         self.later(0)
     }
 
-    /// Returns the time in that many seconds.
+    /// Returns the time after this many seconds.
     pub(crate) fn later(&self, seconds: u64) -> String {
         time(self.version + seconds)
     }
@@ -141,7 +141,7 @@ impl Story {
         });
     }
 
-    /// Has a user create an object.
+    /// Creates an object as a user.
     pub(crate) fn add(&mut self, user: &str, mut object: Value, uid: &str) {
         let sent = object.clone();
         let version = self.next();
@@ -154,7 +154,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// Has a user change an object; `sent` is the body in the audit log.
+    /// Changes an object as a user. `sent` is the body in the audit log.
     pub(crate) fn change(&mut self, user: &str, uid: &str, sub: &str, sent: Value, how: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects[uid].clone();
@@ -169,7 +169,7 @@ impl Story {
         self.objects.insert(uid.to_owned(), object);
     }
 
-    /// Has a user delete an object.
+    /// Deletes an object as a user.
     pub(crate) fn remove(&mut self, user: &str, uid: &str, preconditions: &Value) {
         let version = self.next();
         let mut object = self.objects.remove(uid).unwrap();
@@ -180,7 +180,7 @@ impl Story {
         self.show(ChangeType::Deleted, &object);
     }
 
-    /// Adds a request to the audit log that changes nothing.
+    /// Adds a request to the audit log. The request changes nothing.
     pub(crate) fn ask(&mut self, user: &str, verb: &str, sub: &str, object: &Value, sent: Value, code: i64) {
         let (group, resource) = match object["kind"].as_str().unwrap() {
             "WorkflowExecution" => ("kubernaut.ai", "workflowexecutions"),

@@ -13,7 +13,7 @@ fn clean() -> Vec<String> {
     Vec::new()
 }
 
-/// A schedule that has failed three times, and the slot of the last failure.
+/// Returns a story with a schedule that has failed three times, and the slot of the last failure.
 fn failing(more: &Value) -> (Story, u64) {
     let mut story = Story::default();
     story.schedule(NIGHTLY, NODE, more);
@@ -26,7 +26,7 @@ fn failing(more: &Value) -> (Story, u64) {
     (story, last)
 }
 
-/// The reference to a workflow that analyses.
+/// Returns a reference to a workflow that analyses.
 fn pipeline() -> Value {
     json!({"workflowId": "look", "version": "1", "containerImage": "registry.example/look:1"})
 }
@@ -36,18 +36,18 @@ fn by_pipeline() -> Value {
 }
 
 impl Story {
-    /// Writes a triage into the status of the schedule.
+    /// Writes a triage to the status of the schedule.
     fn triage(&mut self, of: &str, analyst: &str, state: &str, verdict: Option<&str>) {
         let triage = json!({"of": of, "at": self.now(), "analyst": analyst, "state": state, "verdict": verdict});
         self.write(NIGHTLY, &json!({"triage": triage}));
     }
 
-    /// Writes a triage of the last failure that already ended with a verdict of the built-in analyst.
+    /// Writes a triage of the last failure to the status. It has already ended with a verdict of the built-in analyst.
     fn judged(&mut self, slot: u64, state: &str, verdict: &str) {
         self.triage(&Self::child_name(NIGHTLY, slot), "BuiltIn", state, Some(verdict));
     }
 
-    /// Returns when the last run ended.
+    /// Returns the end of the last run.
     fn ended(&self) -> u64 {
         let ended = &self.object(&uid(NIGHTLY))["status"]["lastRun"]["endedAt"];
         (0..1_000_000).find(|version| *ended == time(*version)).unwrap()
@@ -60,7 +60,7 @@ impl Story {
         self.write(NIGHTLY, &json!({"triage": triage}));
     }
 
-    /// Has the operator create the execution that analyses.
+    /// Creates the execution that analyses, as the operator.
     fn analyst(&mut self, slot: u64, change: fn(&mut Value)) -> String {
         let child = Self::child_name(NIGHTLY, slot);
         let name = format!("{child}-triage");
@@ -81,7 +81,7 @@ impl Story {
         name
     }
 
-    /// Has a person end the effect of a triage.
+    /// Ends the effect of a triage as a person.
     fn resume(&mut self, named: &str) {
         self.edit(NIGHTLY, &json!({"resume": {"triage": named, "reason": "mended", "resumedBy": PERSON}}));
     }
@@ -115,7 +115,7 @@ fn a_triage_by_a_pipeline_is_no_child_and_blocks_nothing() {
     story.work_ends(&name, 1, "False");
     story.fail(&name, "Unknown", true);
     story.goes_on(&json!({"state": "Failed"}));
-    // The analyst's failure is on record of its own target, and blocks no other one.
+    // The analyst's failure is recorded for its own target, and blocks no other target.
     story.live("person", &format!("{NAMESPACE}/workflowexecution/{child}"), 2);
     let report = story.report(true);
     assert!(report.is_clean(), "{report}");
@@ -154,7 +154,7 @@ fn a_second_triage_within_the_cooldown() {
         let (mut story, slot) = failing(&json!({}));
         story.policy.triage_cooldown = Duration::from_hours(cooldown);
         story.judged(slot, "Noted", "DoNothing");
-        // This is eight minutes after the end of the third run.
+        // This is eight minutes after the third run ended.
         let ended = story.ended();
         story.stumbles(NIGHTLY, ended + 480, 4, 4);
         story.judged(ended + 480, "Noted", "DoNothing");
@@ -166,7 +166,7 @@ fn a_second_triage_within_the_cooldown() {
 fn more_triages_by_workflows_within_an_hour_than_are_allowed() {
     for (mine, others, most, expected) in [
         ("Pipeline", "Pipeline", 1, vec!["13 triage-many".to_owned()]),
-        // The other schedule is in the same namespace. One place is left, and the namespace has used one.
+        // The other schedule is in the same namespace. One place is left, but the namespace has already used one.
         ("Pipeline", "Pipeline", 2, vec!["13 triage-many".to_owned()]),
         ("Pipeline", "Pipeline", 3, clean()),
         ("Pipeline", "BuiltIn", 1, clean()),
@@ -207,7 +207,7 @@ fn an_effect_that_no_verdict_has() {
     }
 }
 
-/// Returns the findings after a triage adjusts values, of which the schedule allows some.
+/// Returns the findings after a triage has adjusted these values. The schedule allows some of them.
 fn adjusted(allowed: &Value, adjust: &Value) -> Vec<String> {
     let template = json!({"spec": {
         "targetResource": NODE,
@@ -344,7 +344,7 @@ fn an_analyst_that_no_triage_awaits() {
     assert_eq!(story.found(), ["13 analyst"], "a second one");
 }
 
-/// A change to an analyst.
+/// A change that spoils an analyst.
 type Change = fn(&mut Value);
 
 #[test]

@@ -18,7 +18,8 @@ fn story() -> Story {
     Story::by(Policy::default())
 }
 
-/// A story with this past: the target's executions completed, failed half way, or failed before anything ran.
+/// Returns a story with past executions on the target, which have completed, failed half-way, or failed before anything
+/// ran.
 fn after(how: impl FnOnce(&mut Story)) -> Story {
     let mut story = story();
     how(&mut story);
@@ -44,7 +45,7 @@ fn exhausted(story: &mut Story) {
     story.stalls("past", NODE, 5);
 }
 
-/// Returns the findings after an execution of a workflow gets its turn that many seconds later.
+/// Returns the findings after an execution of a workflow gets its turn this many seconds later.
 fn found(mut story: Story, workflow: &str, seconds: u64) -> Vec<String> {
     story.turn(("next", NODE, workflow, 9), seconds, "past");
     story.found()
@@ -256,7 +257,7 @@ fn a_clearance_lifts_rules_2_to_4_and_only_where_something_is_blocked() {
     assert_eq!(found(after(hot), "w", 4 * MINUTE), ["4 cooldown"], "nothing was wrong with a success");
 }
 
-/// A contender's run is created, then something else happens, and then the contender commits.
+/// Returns a story in which something happens between the creation of a contender's run and its commit.
 fn meanwhile(happens: fn(&mut Story)) -> Story {
     let mut story = story();
     story.wfe_of("success", NODE, "s");
@@ -338,7 +339,7 @@ fn nothing_is_judged_where_the_history_is_not_known() {
     let mut story = after(broken);
     story.turn(("next", NODE, "x", 2), MINUTE, "past");
     assert_eq!(story.found(), ["4 previous-execution-failed"]);
-    // A run on the target whose execution is in a namespace that was not recorded.
+    // The execution of a run on the target is in a namespace that is not recorded.
     let mut elsewhere = story.changes.iter().find(|change| change.kind == "PipelineRun").unwrap().clone();
     elsewhere.object["metadata"]["uid"] = json!(run("elsewhere", 7));
     elsewhere.object["metadata"]["name"] = json!("wfe-ac45b7d6911e97a5-7");

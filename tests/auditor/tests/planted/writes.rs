@@ -1,18 +1,18 @@
-//! Invariant 7: the operator's requests, by the audit log.
+//! Invariant 7: the operator's requests in the audit log.
 
 use serde_json::{Value, json};
 use wfe_auditor::Request;
 
 use crate::story::{NAMESPACE, NODE, OPERATOR, PERSON, Plant, Story, release_patch, run, uid};
 
-/// A story without a violation, whose requests can be spoilt.
+/// Returns a story without a violation, whose requests a test can spoil.
 fn told() -> Story {
     let mut story = Story::default();
     story.live("one", NODE, 1);
     story
 }
 
-/// Finds the operator's only request of this verb on this resource, and spoils it.
+/// Spoils the operator's only request with this verb on this resource, and returns the findings.
 fn spoilt(story: &Story, verb: &str, resource: &str, how: impl FnOnce(&mut Request)) -> Vec<String> {
     let mut story = story.clone();
     let request = story
@@ -65,7 +65,7 @@ fn a_create_that_is_not_as_it_must_be() {
     for (what, plant) in planted {
         let found = spoilt(&told(), "create", "pipelineruns", |request| plant(&mut request.request));
         assert_eq!(found, ["7 create"], "{what}");
-        // A missing precondition is a fault even if the API server refused the request.
+        // A precondition must not be missing, even in a request that the API server refuses.
         let mut refused = told();
         let mut object = refused.run_object("one", 2);
         plant(&mut object);
@@ -126,7 +126,7 @@ fn a_patch_of_something_else_in_a_run() {
     }
 }
 
-/// A run under a name of the chain, with our labels, that is not ours.
+/// Adds a run with a name of the chain and our labels that belongs to no execution.
 fn foreign_run(story: &mut Story) {
     let mut object = story.run_object("one", 2);
     object["metadata"]["annotations"] = json!({});
@@ -143,7 +143,7 @@ fn a_foreign_run_that_is_changed_or_deleted() {
     assert_eq!(changed.found(), ["7 foreign"]);
     story.remove(OPERATOR, "foreign", &json!({"uid": "foreign", "resourceVersion": "1"}));
     assert_eq!(story.found(), ["7 foreign"]);
-    // A person may delete it.
+    // A person may delete this run.
     story.requests.last_mut().unwrap().user = PERSON.to_owned();
     assert_eq!(story.found(), Vec::<String>::new());
 }
@@ -161,7 +161,7 @@ fn a_foreign_run_in_another_namespace_is_known_by_the_answer() {
     assert_eq!(story.found(), Vec::<String>::new(), "nobody knows what it would have met");
 }
 
-/// A pending run whose owner is gone.
+/// Returns a story with a pending run whose owner is gone.
 fn leftover() -> Story {
     let mut story = Story::default();
     story.wfe("one", NODE);
@@ -279,7 +279,7 @@ fn a_removal_is_judged_by_what_the_operator_could_see() {
         story.live_of("two", NODE, "other", 2);
         story.delete_wfe("two");
         if is_seen {
-            // The removal then rests on a version that is newer than the deletion of the other execution.
+            // The removal is then based on a version after the deletion of the other execution.
             story.write("one", &json!({"conditions": [{"type": "TargetLocked", "status": "False"}]}));
         }
         story.remove(OPERATOR, &uid("one"), &json!({"uid": uid("one"), "resourceVersion": "1"}));

@@ -1,5 +1,5 @@
-//! The further attempts of an execution with a retry policy: not too many, not too early, and after the wait that the
-//! policy demands. No attempt follows what ends all trying (section 11).
+//! The further attempts of an execution with a retry policy: their number, their beginning, and the waits that the
+//! policy demands. Some ends of an attempt allow no further one (section 11).
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::report::{Counts, Moment, Violation};
 use crate::section_7::whole;
 use crate::section_11::Retry;
 
-/// What is wrong with an attempt: the rule, and a clause about the execution.
+/// The rule that an attempt breaks, and a clause that describes the fault.
 type Flaw = (&'static str, String);
 
-/// A write that changes what a status says of one attempt.
+/// A write that changes the entry of one attempt in a status.
 struct Step<'e, 'a> {
     execution: &'e Execution<'a>,
     retry: &'e Retry,
-    /// The place of the attempt in the list: the number of attempts before it.
+    /// The index of the attempt in the list, which is the number of attempts before it.
     index: usize,
     at: Moment,
     before: &'a Value,
@@ -38,7 +38,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: 
             let (at, after) = (*at, *status);
             Step { execution, retry, index, at, before, after }
         });
-        // The writes of other users are not judged: admission refuses a wrong one, or its writer is responsible for it.
+        // Writes by other users are not judged: admission refuses a wrong write, or its author is responsible.
         let steps = steps.filter(|step| !evidence.authors.is_strangers(step.at));
         let flaws = steps.filter_map(|step| {
             if step.index > 0 && step.begins() {
@@ -58,7 +58,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: 
     found.into_iter().chain(many).chain(late).collect()
 }
 
-/// Finds more released runs than the policy allows attempts, whatever the status lists.
+/// Finds more released runs than the policy allows attempts. The list in the status does not matter.
 fn too_many_runs(evidence: &Evidence<'_>, execution: &Execution<'_>, retry: &Retry) -> Option<Violation> {
     let runs = evidence.history.runs.values().filter(|run| run.owner == execution.object.uid);
     let mut released: Vec<Moment> = runs.filter_map(|run| run.released).collect();
@@ -69,7 +69,7 @@ fn too_many_runs(evidence: &Evidence<'_>, execution: &Execution<'_>, retry: &Ret
     Some(Finding::new(2, "attempt-many", text).about(execution, first_too_many))
 }
 
-/// No run of a further attempt is released after the execution has ended.
+/// Finds runs of further attempts that were released after the execution had ended.
 fn released_late(evidence: &Evidence<'_>, execution: &Execution<'_>) -> Vec<Violation> {
     let Some(ended) = execution.ended() else { return Vec::new() };
     let of_further = execution.attempts.iter().skip(1).filter_map(Attempt::run);
@@ -99,7 +99,7 @@ impl<'a> Step<'_, 'a> {
         listed(self.after).get(self.index).unwrap_or(&Value::Null)
     }
 
-    /// Returns the entry of the attempt before.
+    /// Returns the entry of the previous attempt.
     fn previous(&self) -> &'a Value {
         self.index.checked_sub(1).and_then(|index| listed(self.after).get(index)).unwrap_or(&Value::Null)
     }
@@ -112,7 +112,7 @@ impl<'a> Step<'_, 'a> {
         self.was()["startTime"].is_null() && !self.is()["startTime"].is_null()
     }
 
-    /// Starts a clause with the attempt.
+    /// Returns a clause that begins with the attempt.
     fn tell(&self, what: &str) -> String {
         format!("attempt {} of {} {what}", self.index + 1, self.execution.object)
     }
@@ -131,7 +131,8 @@ impl<'a> Step<'_, 'a> {
         if let Some(what) = self.adds().then(|| self.forbidden()).flatten() {
             return Some(("attempt-after", self.tell(&format!("was added {what}"))));
         }
-        // An execution commits to a run that was released or stopped without the operator, whatever else forbids it.
+        // An execution commits to a run that another user has released or stopped, even if something forbids the
+        // attempt.
         if !self.begins() || self.is_past_operator(evidence) {
             return None;
         }
@@ -149,7 +150,7 @@ impl<'a> Step<'_, 'a> {
         run.is_some_and(|run| run.was_touched_by(self.at))
     }
 
-    /// Returns what had ended all trying in the version that the write rests on.
+    /// Returns what had already forbidden any further attempt in the version on which the write was decided.
     fn left(&self) -> Option<&'static str> {
         let object = self.execution.object_at(self.execution.version_before(self.at));
         if phase(&object["status"]).is_some_and(Phase::is_terminal) {
@@ -163,7 +164,7 @@ impl<'a> Step<'_, 'a> {
         }
     }
 
-    /// Returns why the attempt before forbids a further one.
+    /// Returns why the previous attempt forbids a further one.
     fn forbidden(&self) -> Option<&'static str> {
         let (retry, previous) = (self.retry, self.previous());
         let ran = matches!(previous["started"].as_str(), Some("True" | "Unknown"));
@@ -185,7 +186,7 @@ impl<'a> Step<'_, 'a> {
         is_over.then_some("when maxDuration was over")
     }
 
-    /// Returns what is wrong with the length of the wait, or that the wait was changed later.
+    /// Returns the fault if the wait has the wrong length, or if it was changed later.
     fn wrong_wait(&self) -> Option<String> {
         let (was, is) = (self.was(), self.is());
         if let Some(field) = ["delay", "notBefore"].into_iter().find(|field| {
@@ -217,8 +218,8 @@ impl<'a> Step<'_, 'a> {
             .then(|| format!("has notBefore {}, which is not {delay:?} after that was written", is["notBefore"]))
     }
 
-    /// Returns when the write was decided, by its own account: the new transition time of the condition `Retrying`, or
-    /// the end of a refused create. Other ends are not used, because they come from Tekton's clock.
+    /// Returns when the write was decided, according to itself: at the new transition time of the condition `Retrying`,
+    /// or at the end of a refused create. Other ends have the time of Tekton's clock.
     fn written_at(&self) -> Option<Said> {
         let since = |status: &Value| {
             let conditions = status["conditions"].as_array()?;
@@ -231,18 +232,18 @@ impl<'a> Step<'_, 'a> {
     }
 }
 
-/// A time that an operator wrote: cut to whole seconds, or rounded up.
+/// A time in whole seconds that an operator wrote, rounded down or up.
 struct Said(Seconds);
 
 impl Said {
-    /// Returns the earliest and the latest whole second at which a wait that began then can be over.
+    /// Returns the earliest and the latest whole second at which a wait that began at this time can end.
     fn begins_after(&self, delay: Duration) -> (Seconds, Seconds) {
         let cut = Seconds::try_from(delay.as_secs()).unwrap_or(Seconds::MAX);
         (self.0.saturating_add(cut), self.0.saturating_add(whole(delay.as_nanos())).saturating_add(1))
     }
 }
 
-/// Returns whether a status says that the cancellation of the execution does not count now (section 17).
+/// Returns whether a status says that the cancellation of the execution does not count at present (section 17).
 fn is_unguarded(status: &Value) -> bool {
     let says_so = |it: &Value| {
         it["type"] == conditions::UNGUARDED

@@ -1,4 +1,4 @@
-//! An execution with a retry policy holds its target from its first run to its end, also while it waits between two
+//! An execution with a retry policy holds its target from its first run to its end, even while it waits between two
 //! attempts. No run of another execution is released meanwhile.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use super::{Finding, clash};
 use crate::history::{Execution, History, Run, phase, text};
 use crate::report::{Moment, Violation};
 
-/// Judges the runs of a chain, in the order of their creation.
+/// Judges the runs of a chain, which are in the order of their creation.
 pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> {
     let mut released: Vec<(Moment, &Run<'_>)> = runs.iter().filter_map(|run| Some((run.released?, *run))).collect();
     released.sort_by_key(|(at, _)| *at);
@@ -21,7 +21,7 @@ pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> 
                 let own = runs.iter().filter(|own| own.owner == holder.object.uid);
                 own.into_iter().any(|own| clash(history, own, run).is_some())
             };
-            // Of two executions that conflict, the first conflicting release is the offence.
+            // If two executions are in conflict several times, only the first release is a violation.
             let mut pair = [run.owner, holder.object.uid.as_str()];
             pair.sort_unstable();
             if run.owner != holder.object.uid && holds(history, holder, at) && reported.insert(pair) && !is_told() {
@@ -37,8 +37,8 @@ pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> 
     found
 }
 
-/// Returns whether an execution holds its target at a moment. One of its runs was released before. It has not ended,
-/// and its current run still exists.
+/// Returns whether an execution holds its target at a moment. It does if one of its runs was released, it has not
+/// ended, and its current run still exists.
 fn holds(history: &History<'_>, holder: &Execution<'_>, at: Moment) -> bool {
     let status = holder.at(at);
     let run = text(status, "/pipelineRunRef/uid").and_then(|uid| history.runs.get(uid));

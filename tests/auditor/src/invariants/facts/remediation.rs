@@ -1,4 +1,5 @@
-//! The three reasons that name an earlier execution: it had ended as the Skip says, and it made the rule decide.
+//! The three reasons that name an earlier execution. It must have ended as the Skip says, and must be why the rule
+//! applied.
 
 use serde_json::Value;
 use wfe_core::duration;
@@ -11,7 +12,7 @@ use crate::record::{End, Ledger, Past};
 use crate::report::Counts;
 use crate::section_6::{Ban, Reading};
 
-/// The rules of flaws, the most telling first. If a Skip may rest on several views, one flaw is reported.
+/// The rules of flaws, the most informative first. If a Skip may be based on several views, only one flaw is reported.
 const FLAWS: [&str; 3] = ["wrong-fact", "earlier-rule", "no-fact"];
 
 pub(super) fn judge(
@@ -24,8 +25,7 @@ pub(super) fn judge(
     as_it_says(evidence, execution, ended).or_else(|| by_rule(evidence, ledger?, execution, ended, counts))
 }
 
-/// Before the skip, the execution that it names had ended on this target, with the outcome and time that the skip
-/// states.
+/// Checks that the named execution had ended on this target before the skip, with the outcome and time in the skip.
 fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let recent = &ended.status["skipDetails"]["recentRemediation"];
     let Some(name) = named(execution, recent) else {
@@ -52,9 +52,9 @@ fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Writte
     Some(("no-fact", format!("{name} on the target {what}")))
 }
 
-/// The rule decides on a view that the Skip may rest on. One watch delivers all executions, so a view is a moment
-/// between the version in the Skip's precondition and the Skip. On that view, none of rules 2 to 5 before it matches.
-/// Rule 1 is not judged here: it is about runs, which another watch delivers, and their view is unknown.
+/// Checks that the rule decides on a view on which the Skip may be based. All executions come from one watch, so a view
+/// is the state at some moment between the version in the Skip's precondition and the Skip. None of rules 2 to 5 before
+/// this rule may apply on that view. Rule 1 is not judged here, because runs come from another watch.
 fn by_rule(
     evidence: &Evidence<'_>,
     ledger: &Ledger<'_>,
@@ -88,7 +88,7 @@ fn tell(bans: &[Ban<'_, '_>], now: Seconds) -> String {
     bans.first().map_or_else(|| "nothing on record forbade it".to_owned(), told)
 }
 
-/// Returns what a Skip says wrongly about the execution that is its reason.
+/// Returns what a Skip wrongly says about the execution that is its reason.
 fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: Seconds) -> Option<String> {
     let remaining = ban.until.map(|until| until.saturating_sub(now));
     let said = text(recent, "/cooldownRemaining").map(duration::parse);

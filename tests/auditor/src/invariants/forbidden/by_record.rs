@@ -1,16 +1,18 @@
 //! Rules 2 to 5: what the record of the target forbids.
 //!
-//! The commit is judged by the record at the moment when it landed. The write rests on an earlier view, and no
-//! precondition can cover what other objects say. A commit is therefore right if some view that it may rest on allows
-//! it. These views are few ([`Ledger::views`]). Two changes may be missed between the oldest view and the commit:
-//! - a failure that leaves no run: a refused create, as section 5.7 names it, or a failure before the turn. It costs
-//!   one attempt that begins too early. A failure whose run was committed before is never missed, because the look
-//!   waits for its end.
-//! - a deletion: it may bring older history back, and nothing orders it with the commit of another object.
+//! The commit is judged by the record at the moment of its write. The operator decided on an earlier view, and a
+//! precondition cannot cover other objects. A commit is therefore right if one of the views on which it may be based
+//! allows it. There are few such views ([`Ledger::views`]). Two kinds of change may be missed between the oldest view
+//! and the commit:
+//! - A failure without a run: a refused create (section 5.7), or a failure before the turn. It costs one attempt that
+//!   begins too early. A failure whose run was committed before is never missed, because the operator waits for its
+//!   end.
+//! - A deletion, which may make older history count again. Nothing orders it relative to the commit of another object.
 //!
-//! A clearance that lands meanwhile only allows more runs.
+//! A clearance in the meantime only allows more runs.
 //!
-//! The further attempts of an execution are not judged here: it has held its target since the first one.
+//! The further attempts of an execution are not judged here, because the execution holds its target since the first
+//! attempt.
 
 use super::Turn;
 use crate::Evidence;
@@ -28,7 +30,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, turns: &[Turn<'_, '_>], counts: &mu
     let mut found = Vec::new();
     let is_past_it = |turn: &Turn<'_, '_>| turn.run.is_some_and(|run| run.was_touched_by(turn.commit.at));
     for turn in turns.iter().filter(|turn| !turn.is_further() && !is_past_it(turn)) {
-        // Without a startTime, the commit has no place in time. Invariant 3 reports that.
+        // Without a startTime, the time of the commit is unknown, which invariant 3 reports.
         let ledger = turn.execution.target.as_ref().and_then(|target| ledgers.get(target));
         let now = seconds(turn.commit.status, "/startTime");
         if let (Some(ledger), Some(now)) = (ledger, now) {

@@ -1,8 +1,8 @@
-//! Invariant 11: no child is made while section 12.6 forbids it by what was true, except for lag.
+//! Invariant 11: no child is made while section 12.6 forbids it. The true state decides, with an allowance for lag.
 //!
-//! A create names no version of what it rests on. A child is therefore right if some view that is not older than
-//! [`Options::lag`](crate::Options::lag) allows it. Two watches deliver schedules and executions, so a view is a moment
-//! of each.
+//! A create does not name the versions on which it was decided. A child is therefore right if a view that is not older
+//! than [`Options::lag`](crate::Options::lag) allows it. Schedules and executions come from two watches, so a view
+//! consists of two moments.
 
 use serde_json::Value;
 use wfe_api::Phase;
@@ -17,12 +17,13 @@ use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 
-/// The fields that make a plan, besides what the template runs. A change to one begins the plan anew (section 12.2).
+/// The fields that define a plan, besides what the template runs. A change to one of them begins a new plan (section
+/// 12.2).
 const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "spread"];
-/// The fields of a template that do not change what it runs.
+/// The fields of a template that do not affect what it runs.
 const BESIDE: [&str; 2] = ["rationale", "ttlSecondsAfterFinished"];
 
-/// What forbids a child: the rule, and a clause that completes "it was made, and".
+/// The rule that forbids a child, and a clause that completes "it was made, and".
 type Ban = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -52,12 +53,12 @@ struct Birth<'j, 'e> {
     schedule: &'j Schedule<'e>,
     child: &'j Execution<'e>,
     slot: Seconds,
-    /// The history of its target, if it is known.
+    /// The history of the child's target, if it is known.
     ledger: Option<&'j Ledger<'j>>,
 }
 
 impl Birth<'_, '_> {
-    /// Returns what forbade it on the newest view, if every view that it may rest on forbids it.
+    /// Returns what forbade the child on the newest view, provided that every possible view forbids it.
     fn ban(&self) -> Option<Ban> {
         let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
         let executions = self.evidence.history.executions.values();
@@ -79,12 +80,12 @@ impl Birth<'_, '_> {
         newest
     }
 
-    /// Lists the views that its create may rest on, the newest first and back to the beginning of the lag.
+    /// Lists the views on which the create may be based, the newest first. The oldest is from the beginning of the lag.
     fn views(&self, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
         views(self.evidence, self.child.created, changes)
     }
 
-    /// Rows 0, 1, 3, 4, 6 and 9: what the schedule itself forbids.
+    /// Rows 0, 1, 3, 4, 6 and 9: what forbids a child by the schedule itself.
     fn by_schedule(&self, at: Moment) -> Option<Ban> {
         let object = self.schedule.object_at(at);
         let (spec, status) = (&object["spec"], &object["status"]);
@@ -118,7 +119,7 @@ impl Birth<'_, '_> {
         None
     }
 
-    /// Returns when it may have been decided, by the API server's clock; `None` if clocks are wrong.
+    /// Returns when the creation may have been decided, by the API server's clock; `None` if clocks are wrong.
     fn now(&self) -> Option<std::ops::RangeInclusive<Seconds>> {
         self.evidence.options.policy.as_ref()?;
         let created = seconds(self.child.object_at(self.child.created), "/metadata/creationTimestamp")?;
@@ -126,13 +127,14 @@ impl Birth<'_, '_> {
         Some(created.saturating_sub(lag)..=created)
     }
 
-    /// Returns whether the plan must begin anew: its fields have changed since it began, or the schedule was resumed.
+    /// Returns whether a new plan must begin: a field of the plan has changed since its beginning, or the schedule was
+    /// resumed.
     fn begins_anew(&self, at: Moment, spec: &Value, status: &Value) -> bool {
         let held = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
         let is_resumed = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
         let versions = self.schedule.versions.iter().rev().skip_while(|(version, _)| *version > at);
         let planned = versions.take_while(|(_, object)| object["status"]["revision"] == status["revision"]);
-        // The write that begins a plan names the version that it rests on, so both versions have the same spec.
+        // The version with which a plan began has the same spec as the version on which this was decided.
         let begun = planned.last().map_or(&Value::Null, |(_, object)| &object["spec"]);
         let runs = |spec: &Value| {
             let mut runs = spec["template"]["spec"].as_object().cloned().unwrap_or_default();
@@ -143,7 +145,7 @@ impl Birth<'_, '_> {
         is_resumed || is_lifted(spec, status) || is_other
     }
 
-    /// Rows 2, 5 and 7: what its siblings and its target forbid.
+    /// Rows 2, 5 and 7: what forbids a child by its siblings and its target.
     fn by_executions(&self, at: Moment, beside: Moment) -> Option<Ban> {
         let status = &self.schedule.object_at(at)["status"];
         let used = used(status).unwrap_or(Seconds::MIN);
@@ -158,11 +160,12 @@ impl Birth<'_, '_> {
                 if !is_over {
                     return Some(("child-at-work", format!("{name} of the same schedule was at work")));
                 } else if is_open && self.evidence.options.policy.is_some() {
-                    // If a clock was wrong, the child's slot may lie ahead. The schedule then only waits for it.
+                    // If a clock was wrong, the slot of the child may lie in the future. The schedule is then right to
+                    // wait.
                     return Some(("child-unrecorded", format!("{name} of the same schedule had no outcome yet")));
                 }
             } else if other.target == self.child.target && !is_over {
-                // An undecided execution may be paused, unless the pause would also hold the child.
+                // An undecided execution may be paused. It counts only if its pause would also hold the child.
                 let is_paused = stands != Some(Phase::Running);
                 if !is_paused || other.object.namespace == self.child.object.namespace && is_asking(other, beside) {
                     return Some(("child-busy", format!("{} was not over", other.object)));
@@ -176,7 +179,7 @@ impl Birth<'_, '_> {
         Some(("child-blocked", format!("rule {} forbade a run: {}", ban.rule.number(), ban.tell(now))))
     }
 
-    /// Finds a pause of its namespace, or of its target's, that lasted through all views.
+    /// Finds a pause of the child's namespace, or of its target's, that lasted through all views.
     fn paused(&self) -> Option<Ban> {
         let target = self.child.target.as_ref().and_then(|target| target.namespace());
         let namespaces = [Some(self.child.object.namespace.as_str()), target];
@@ -192,13 +195,13 @@ impl Birth<'_, '_> {
     }
 }
 
-/// Returns the time up to which all slots of the plan are used; `None` if no plan has begun.
+/// Returns the time up to which all slots of the plan are used; `None` before the first plan.
 fn used(status: &Value) -> Option<Seconds> {
     let since = planned_from(status)?;
     Some(LastRun::read(status).map_or(since, |last| last.slot.max(since)))
 }
 
-/// Returns whether an execution was asking for its turn: it was not being deleted.
+/// Returns whether an execution could get its turn, because it was not being deleted.
 fn is_asking(execution: &Execution<'_>, at: Moment) -> bool {
     text(execution.object_at(at), "/metadata/deletionTimestamp").is_none()
 }

@@ -1,7 +1,8 @@
-//! Invariant 12: `failureCount` is the fold of the outcomes. Each outcome is recorded once, in the order of the slots.
+//! Invariant 12: `failureCount` follows from the sequence of outcomes. Each outcome is recorded once, in the order of
+//! the slots.
 //!
-//! Each status is compared with the one that it replaces, because its write names that version as its precondition.
-//! Only what it says about a child may be older, by at most the lag.
+//! Each status is compared with the status that it replaced, which is the version in its precondition. Only what it
+//! says about a child may be older, by no more than the lag.
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase};
@@ -14,12 +15,11 @@ use crate::moment::{Seconds, seconds};
 use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
-/// How far in the future a time in a status may lie, in seconds. Beyond that a clock was ahead, and the plan begins
-/// anew. The plan's beginning is rounded up to whole seconds. A time exactly 60 s after the rounded beginning can be
-/// more than 60 s after the real one.
+/// How many seconds a time in a status may lie in the future. If it lies further ahead, a clock was wrong, and a new
+/// plan begins. The beginning of a plan is rounded up, so a time exactly 60 s after it can already be too far ahead.
 const MAX_AHEAD: Seconds = 60;
 
-/// What is wrong with a status: the rule, and a clause that completes "it".
+/// The rule that a status breaks, and a clause that completes "it".
 type Flaw = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -49,7 +49,7 @@ fn is_held(status: &Value) -> bool {
     conditions.any(|it| it["type"] == "Held" && it["status"] == "True")
 }
 
-/// One status that replaces another.
+/// A status and the status that it replaced.
 struct Step<'j, 'e> {
     evidence: &'j Evidence<'e>,
     schedule: &'j Schedule<'e>,
@@ -80,7 +80,7 @@ impl Step<'_, '_> {
         if matches!(outcome, "Failed" | "Refused") {
             counts.add("failures-of-schedules");
         }
-        // A child that was made before the plan began does not count for this plan.
+        // A child from before the beginning of the plan does not count for the plan.
         let is_of_plan = planned_from(self.after).is_none_or(|since| after.slot > since);
         let expected = match outcome {
             _ if !is_of_plan => count,
@@ -97,14 +97,14 @@ impl Step<'_, '_> {
             .then(|| ("failure-count", format!("says failureCount {said}, and the outcomes say {expected}")))
     }
 
-    /// Returns the newest child that was made for a slot.
+    /// Returns the newest child for a slot.
     fn made_for(&self, slot: Seconds) -> Option<&Execution<'_>> {
         let all = made_for(self.evidence, self.schedule);
         let made = all.filter(|(of, child)| *of == slot && child.created < self.at).map(|(_, child)| child);
         made.max_by_key(|child| child.created)
     }
 
-    /// A plan begins anew for a reason, and keeps what is known of its last run.
+    /// Checks that a new plan begins only for a reason, and keeps what is known of the last run.
     fn anew(&self) -> Option<Flaw> {
         let Some(since) = planned_from(self.after) else {
             return Some(("plan-anew", "forgot when its plan began".to_owned()));
@@ -127,7 +127,8 @@ impl Step<'_, '_> {
             return Some(flaw);
         }
         let is_kept = match (last, kept) {
-            // The slot of an open run names its child. A slot in the future is forgotten, never cut.
+            // The slot of an open run identifies its child. If the slot lies in the future, it is removed, but never
+            // changed.
             (Some(last), kept) if last.outcome.is_none() && last.slot > since => kept.is_none(),
             (Some(last), Some(kept)) => kept.outcome == last.outcome && kept.slot == last.slot.min(since),
             (last, kept) => last.is_none() && kept.is_none(),
@@ -135,7 +136,7 @@ impl Step<'_, '_> {
         (!is_kept).then(|| ("outcome-lost", "forgot its last run when its plan began anew".to_owned()))
     }
 
-    /// An edit of the template moves no slot of an interval.
+    /// Checks that an edit of the template does not move the slots of an interval.
     fn phase(&self, spec: &Value) -> Option<Flaw> {
         let revision = |status: &'_ Value| {
             let (plan, template) = status["revision"].as_str()?.rsplit_once('-')?;
@@ -146,7 +147,7 @@ impl Step<'_, '_> {
         let every = Seconds::try_from(every).ok().filter(|_| was == is && before != after)?;
         let since = planned_from(self.before)?;
         let last = LastRun::read(self.before).map(|last| last.slot).filter(|slot| *slot > since);
-        // A spread moves the first slot away from the plan's beginning.
+        // With a spread, the first slot is not at the beginning of the plan.
         let is_plain = spec["spread"].is_null() && self.before["adjust"].is_null();
         let base = seconds(self.before, "/phase").or(last).or(is_plain.then_some(since))?;
         let moved = seconds(self.after, "/phase").map(|phase| (phase - base) % every.max(1));
@@ -154,7 +155,7 @@ impl Step<'_, '_> {
         is_moved.then(|| ("plan-phase", format!("counts its slots from {moved:?} s beside those before")))
     }
 
-    /// The last run moves only to later slots, and only after the run before has an outcome.
+    /// Checks that the last run changes only to a later slot, and only after the run before has an outcome.
     fn moved(&self, before: Option<LastRun<'_>>, after: LastRun<'_>) -> Option<Flaw> {
         let flaw = |rule: &'static str, what: String| Some((rule, what));
         let slot = after.slot;
@@ -181,7 +182,7 @@ impl Step<'_, '_> {
         flaw("outcome-lost", format!("passed over {}, which is of an earlier slot", passed.1.object))
     }
 
-    /// Returns whether a child existed for longer than the lag.
+    /// Returns whether a child has existed for longer than the lag.
     fn is_known(&self, child: &Execution<'_>) -> bool {
         child.exists_at(self.at) && child.created.at_ms + self.lag() < self.at.at_ms
     }
@@ -190,7 +191,7 @@ impl Step<'_, '_> {
         u64::try_from(self.evidence.options.lag.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The outcome is what became of the child.
+    /// Checks that the recorded outcome is the true outcome of the child.
     fn outcome(&self, last: LastRun<'_>, outcome: &str) -> Option<Flaw> {
         let slot = last.slot;
         let made = self.made_for(slot);
@@ -215,7 +216,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Returns what came of a child; `None` while it is at work.
+/// Returns the outcome of a child; `None` while it is at work.
 fn came_of(status: &Value) -> Option<&'static str> {
     let details = &status["failureDetails"];
     let is_late = details["reason"] == FailureReason::DeadlineExceeded.as_str()

@@ -1,8 +1,8 @@
-//! Invariant 13: at most one triage per schedule and cooldown, and none for the failure of a triage. Also what a triage
-//! may do (sections 13.2 to 13.4).
+//! Invariant 13: at most one triage for each schedule and cooldown, and none for the failure of a triage. Also what a
+//! triage may do (sections 13.2 to 13.4).
 //!
-//! A record is judged by the status that it replaces, whose version its write names. An analyst is made after a live
-//! read, so its record existed within the lag.
+//! A triage's record is judged by the status that it replaced, which is the version in its precondition. An analyst is
+//! made after a live read, so its record existed within the lag.
 
 use serde_json::{Map, Value};
 use wfe_core::duration;
@@ -15,12 +15,12 @@ use crate::report::{Counts, Moment, Violation};
 use crate::section_7::whole;
 use crate::{Evidence, Policy};
 
-/// The number of failures before a triage begins, if the schedule does not set one.
+/// The default number of failures before a triage begins.
 const AFTER: u64 = 3;
-/// The window in which triages are counted, in seconds.
+/// The period in which triages are counted, in seconds.
 const HOUR: Seconds = 60 * 60;
 
-/// What is wrong with a record: the rule, and a clause that completes the name of the schedule.
+/// The rule that a record breaks, and a clause that follows the name of the schedule.
 type Flaw = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
@@ -36,11 +36,11 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// One status that replaces another.
+/// A status and the status that it replaced.
 struct Step<'j, 'e> {
     evidence: &'j Evidence<'e>,
     schedule: &'j Schedule<'e>,
-    /// The schedule with the status that was written. The write rests on this spec.
+    /// The schedule with the new status. The write was decided on this spec.
     object: &'e Value,
     before: &'e Value,
     after: &'e Value,
@@ -79,8 +79,8 @@ impl Step<'_, '_> {
         flaws
     }
 
-    /// If somebody edited the plan, or resumed the triage by name, the effect of the triage ends. To suspend and resume
-    /// the schedule does not end it.
+    /// Checks that a triage's effect ends when the plan is edited, or when a person resumes this triage. Suspending and
+    /// resuming the schedule does not end the effect.
     fn anew(&self) -> Option<Flaw> {
         let (was, is) = (&self.before["triage"], &self.after["triage"]);
         let is_edited = self.before["revision"] != self.after["revision"];
@@ -90,7 +90,7 @@ impl Step<'_, '_> {
             return (!is_undone).then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()));
         }
         let mut kept = was.clone();
-        // A clock that was ahead may have written when the triage began.
+        // If a clock was ahead, the recorded beginning of the triage is corrected.
         if seconds(was, "/at") > planned_from(self.after) {
             kept["at"] = self.after["plannedFrom"].clone();
         }
@@ -98,7 +98,7 @@ impl Step<'_, '_> {
         (!is_kept).then(|| ("triage-fixed", "began its plan anew, and nobody had ended its triage".to_owned()))
     }
 
-    /// What must hold when a triage begins. The first requirement that fails is reported.
+    /// Checks the requirements for the beginning of a triage. The first that is not met is reported.
     fn begins(&self, was: &Value, is: &Value) -> Option<Flaw> {
         let (spec, policy) = (&self.object["spec"], self.evidence.options.policy.as_ref());
         let flaw = |rule: &'static str, what: String| Some((rule, format!("began a triage, and {what}")));
@@ -132,7 +132,7 @@ impl Step<'_, '_> {
         self.too_many(policy, at).filter(|_| is_counted).and_then(|what| flaw("triage-many", what))
     }
 
-    /// A triage examines the child that failed last, and no other execution.
+    /// Returns whether the triage examines the child that failed last.
     fn is_of_last_failure(&self, is: &Value) -> bool {
         let last = LastRun::read(self.after);
         let failed = last.filter(|last| matches!(last.outcome, Some("Failed" | "Refused")));
@@ -140,8 +140,8 @@ impl Step<'_, '_> {
         failed.is_some_and(|last| is["of"] == format!("{}-{}", self.schedule.object.name, last.slot))
     }
 
-    /// Counts the triages of other schedules that had begun within the hour on every view. A triage of the same
-    /// namespace counts twice: a namespace may begin one only while more places are free than it has used.
+    /// Counts other schedules' triages that had begun within the hour on every view. Triages in the same namespace
+    /// count twice: a namespace may begin a triage only while more places are free than it has used.
     fn too_many(&self, policy: &Policy, at: Seconds) -> Option<String> {
         let versions = |other: &Schedule<'_>| other.versions.iter().map(|(at, _)| *at).collect::<Vec<_>>();
         let mine = &self.schedule.object;
@@ -160,7 +160,7 @@ impl Step<'_, '_> {
         (begun >= most).then(|| format!("others had {begun} of {most} places within the hour, its namespace's doubled"))
     }
 
-    /// A verdict on failures that have ended has no effect, even if something fails by now.
+    /// Checks that a verdict on failures that have ended has no effect, even if another failure follows.
     fn is_over(&self, is: &Value) -> Option<Flaw> {
         let acts = matches!(is["state"].as_str(), Some("Filed" | "Paused" | "Adjusted"));
         let begun = seconds(is, "/at").filter(|_| acts)?;
@@ -169,7 +169,7 @@ impl Step<'_, '_> {
         is_over.then(|| ("verdict", format!("is {} for failures that had ended", is["state"])))
     }
 
-    /// Only fields that the schedule lets a triage adjust are adjusted.
+    /// Checks that a triage adjusts only the fields that the schedule allows.
     fn adjusts(&self, is: &Value) -> Option<Flaw> {
         let (was, now, spec) = (&self.before["adjust"], &self.after["adjust"], &self.object["spec"]);
         if is["state"] != "Adjusted" || now.is_null() {
@@ -192,14 +192,15 @@ impl Step<'_, '_> {
     }
 }
 
-/// Returns whether a record may go on: while the triage analyses, its analyst is named and its verdict arrives.
+/// Returns whether the change to a record is legal. While the triage analyses, its analyst is named and its verdict
+/// arrives.
 fn goes_on(was: &Value, is: &Value) -> bool {
     let is_same = |field: &str| was[field] == is[field];
     let is_named_once = was["run"].is_null() || is_same("run");
     was["state"] == "Analysing" && is["state"] != "Over" && is_same("at") && is_same("analyst") && is_named_once
 }
 
-/// Each verdict has its own effect, and without a verdict there is no effect.
+/// Checks that each verdict has its own effect, and that there is no effect without a verdict.
 fn verdict(is: &Value) -> Option<Flaw> {
     let state = is["state"].as_str().unwrap_or_default();
     let is_its_own = matches!(
@@ -213,7 +214,7 @@ fn verdict(is: &Value) -> Option<Flaw> {
     (!is_its_own).then(|| ("verdict", format!("is {state} by the verdict {}", is["verdict"])))
 }
 
-/// An analyst is made once, for the triage in its schedule's status.
+/// Checks that an analyst is made once, for the triage in its schedule's status.
 fn analyst(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: &mut Counts) -> Option<Violation> {
     let analysed = execution.analyses?;
     if evidence.authors.is_strangers(execution.created) {

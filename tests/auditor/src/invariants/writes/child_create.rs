@@ -1,4 +1,4 @@
-//! Creates of executions: the children of schedules, as the template says (section 12.5), and the analysts of their
+//! Creates of executions: children of schedules, which follow the template (section 12.5), and analysts of their
 //! failures (section 13.3).
 
 use serde_json::{Map, Value, json};
@@ -11,20 +11,21 @@ use crate::history::{ANALYST, ChildOf, Schedule, text};
 use crate::input::Request;
 use crate::moment::seconds_of;
 
-/// How long an analyst may take, if its schedule does not say.
+/// The default time-out of an analyst.
 const TIMEOUT: &str = "10m";
-/// The fields in a child's spec that the template does not have.
+/// The fields in a child's spec that are not from the template.
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
-/// A child has the name of its slot, names its slot and schedule, and ends by itself. It has no owner, because deleting
-/// a schedule neither cancels a run nor lifts a block. What the child runs is in the template.
+/// Judges the creation of a child or an analyst. A child has the name of its slot, refers to its slot and schedule, and
+/// ends by itself. It has no owner: deleting a schedule must neither cancel a run nor lift a block. Its spec follows
+/// the template.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let body = &request.request;
     if body.is_null() {
         return None;
     }
     let flaw = |what: &str| Some(("child", format!("created an execution {what}")));
-    // The path of the request has the namespace, so the body need not have it.
+    // The namespace is in the path of the request, and may be missing in the body.
     let mut named = body.clone();
     named["metadata"]["namespace"] = request.namespace.clone().into();
     let meta = &body["metadata"];
@@ -58,7 +59,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     (!is_of_template).then(|| ("child", "created an execution that no template of its schedule says".to_owned()))
 }
 
-/// Returns the spec of a schedule's template, with the adjustments of a triage.
+/// Returns the spec of a schedule's template, with the adjustments by a triage.
 fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
     let mut spec = schedule.pointer("/spec/template/spec")?.as_object()?.clone();
     let adjust = &schedule["status"]["adjust"];
@@ -76,8 +77,8 @@ fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
     Some(spec)
 }
 
-/// Judges an analyst: it runs the workflow that its schedule names, with the named service account and time-out, on a
-/// target of its own.
+/// Judges the creation of an analyst. It has a target of its own, and the workflow, service account and time-out that
+/// its schedule names.
 fn is_analyst(body: &Value, namespace: &str, schedule: &Schedule<'_>) -> Result<(), &'static str> {
     let spec = &body["spec"];
     let child = text(body, "/metadata/name").and_then(|name| name.strip_suffix(ANALYST)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Removals of executions: only after their time to live, and only if nothing rests on them (section 3.1).
+//! Removals of executions: only after their time to live, and only if nothing depends on them (section 3.1).
 
 use wfe_api::Phase;
 
@@ -9,9 +9,9 @@ use crate::input::Request;
 use crate::moment::{seconds, seconds_of};
 use crate::report::Moment;
 
-/// A removal names the execution by uid, and the version in which it was over.
+/// Checks that a removal names the execution by uid, and the version in which it was over.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
-    // The log has no body of a request that was refused outright.
+    // For a request that was refused early, the log contains no body.
     if request.request.is_null() && !(request.succeeded() && request.has_bodies()) {
         return None;
     }
@@ -23,15 +23,16 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     judge_time(evidence, execution, &request.received_at).map(|what| ("removed-early", what.to_owned()))
 }
 
-/// The time to live was over, and on some view that the removal may rest on, nothing rested on the execution. One watch
-/// delivers all executions, so a view is a moment between the version that the removal names and the removal.
+/// Checks that the time to live was over, and that nothing depended on the execution on one of the possible views. All
+/// executions come from one watch, so a view is the state at some moment between the version in the removal and the
+/// removal.
 fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &str) -> Option<&'static str> {
     let gone = execution.gone?;
     let status = execution.at(gone);
     if !phase(status).is_some_and(Phase::is_terminal) {
         return Some("removed an execution that was not over");
     }
-    // Without this field the operator's configuration decides, which is not known here.
+    // Without this field, the operator's configuration decides, which is unknown here.
     let ttl = execution.object_at(gone).pointer("/spec/ttlSecondsAfterFinished").and_then(serde_json::Value::as_i64);
     let lived = seconds_of(removed_at).zip(seconds(status, "/completionTime")).map(|(removed, ended)| removed - ended);
     if ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) && !is_expendable(evidence, execution, gone) {
@@ -49,12 +50,13 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     let mut views: Vec<Moment> = since.chain([oldest]).collect();
     views.sort_unstable();
     let mut flaws = views.into_iter().rev().map(|view| rests_on(execution, &others, view));
-    // The newest view shows best what is wrong.
+    // The newest view shows the fault best.
     let newest = flaws.next().flatten()?;
     flaws.all(|flaw| flaw.is_some()).then_some(newest)
 }
 
-/// Returns whether a child is beyond its schedule's history: that many newer children had ended in the same way.
+/// Returns whether a child is beyond the history of its schedule: whether enough newer children had ended in the same
+/// way.
 fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let Some(schedule) = evidence.history.schedules.get(child.schedule) else { return false };
@@ -65,14 +67,14 @@ fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Momen
         let is_newer = other.child.is_some_and(|other| other.slot > child.slot);
         is_newer && is_over && other.is_sibling_of(execution) && is_completed(other) == mine
     });
-    // Another child of its history may have been removed since the view that this removal rests on.
+    // Another child of this history may have been removed since the view on which this removal is based.
     let newer = u64::try_from(newer.count()).unwrap_or(u64::MAX);
     let field = if mine { "successful" } else { "failed" };
     let limit = |object: &serde_json::Value| object["spec"]["history"][field].as_u64().unwrap_or(3);
     schedule.versions.iter().any(|(_, object)| newer >= limit(object))
 }
 
-/// Returns whether the schedule of a child exists and had never recorded the child's outcome.
+/// Returns whether the schedule of a child exists but has never recorded the child's outcome.
 fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let schedule = evidence.history.schedules.get(child.schedule).filter(|it| !it.object_at(gone).is_null());
@@ -84,7 +86,7 @@ fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Momen
     schedule.is_some_and(|it| !it.written.iter().any(|written| written.at < gone && is_recorded(written.status)))
 }
 
-/// Returns what rested on an execution at a moment: it was the newest of its target, or it blocked the target.
+/// Returns what depended on an execution at a moment: it was the newest of its target, or it blocked the target.
 fn rests_on(execution: &Execution<'_>, others: &[&Execution<'_>], at: Moment) -> Option<&'static str> {
     let others = || others.iter().filter(|other| other.exists_at(at));
     let ended = |other: &Execution<'_>| text(other.at(at), "/completionTime").map(str::to_owned);

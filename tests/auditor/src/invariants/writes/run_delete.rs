@@ -1,4 +1,4 @@
-//! Deletions of runs: a pending run that no execution needs, or a finished run that has been kept long enough.
+//! Deletions of runs: of a pending run that no execution needs, or of a finished run that was kept long enough.
 
 use wfe_api::Phase;
 
@@ -7,7 +7,7 @@ use crate::Evidence;
 use crate::history::{Execution, Run, phase, text};
 use crate::input::Request;
 
-/// Returns whether the API server refused to let the operator release a run.
+/// Returns whether the API server refused the operator's release of a run.
 fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     let is_refusal = |request: &&Request| {
         (request.verb.as_str(), request.resource.as_str()) == ("patch", "pipelineruns")
@@ -18,11 +18,11 @@ fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     evidence.requests.iter().any(|request| is_refusal(&request))
 }
 
-/// A deletion names the run by uid. For a pending run it also names the version in which the run was pending.
+/// Checks that a deletion names the run by uid, and for a pending run also the version in which it was pending.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let history = &evidence.history;
     let precondition = |name: &str| text(&request.request, &format!("/preconditions/{name}"));
-    // The log has no body of a request that was refused outright.
+    // For a request that was refused early, the log contains no body.
     if request.request.is_null() && !(request.succeeded() && request.has_bodies()) {
         return None;
     }
@@ -41,9 +41,10 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     judge_time(evidence, run)
 }
 
-/// A run that ran is deleted when it is over and drained, and its execution has ended. A run that never ran is not
-/// deleted while its execution is committed to it or may commit to it for its next attempt. A refused release is an
-/// exception (for how long cannot be seen here). An old view excuses nothing, because numbers only grow.
+/// Checks that a released run is deleted only when it is over and drained, and its execution has ended. A run that was
+/// never released must be kept while its execution has committed to it, or may do so for its next attempt. The
+/// exception is a refused release, whose duration is not visible here. An old view is no excuse, because numbers only
+/// grow.
 fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let history = &evidence.history;
     let gone = run.gone?;

@@ -1,4 +1,4 @@
-//! Patches of runs: only the release and the cancel.
+//! Patches of runs, which may only release or cancel.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::Evidence;
 use crate::history::text;
 use crate::input::Request;
 
-/// A patch of a run carries its uid, is for a run of ours, and changes only `spec.status` or annotations. A release is
-/// a JSON patch that also tests that the run is pending, because Tekton changes its version at any time.
+/// Checks that a patch contains the run's uid, is for one of our runs, and changes only `spec.status` or annotations. A
+/// release is a JSON patch that also tests that the run is pending, because Tekton may change the version at any time.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let patch = match &request.request {
         Value::Null => return None,
@@ -28,13 +28,13 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
         .then(|| ("release", "released a run without testing that it is pending".to_owned()))
 }
 
-/// What a patch says, in either form.
+/// The content of a patch in either format.
 struct Patch<'a> {
     /// The uid that the patch requires.
     uid: Option<&'a str>,
     tests_pending: bool,
     lets_go: bool,
-    /// The paths that it changes although no patch of ours may.
+    /// Paths that the patch changes although the operator never may.
     strays: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Patch<'a> {
         read
     }
 
-    /// Reads a merge patch. Its uid makes it fail on any other object.
+    /// Reads a merge patch. Because of its uid, it fails on any other object.
     fn of_merge(body: &'a Value) -> Self {
         let known = |part: &str, names: &'static [&str]| {
             let fields = if part.is_empty() { Some(body) } else { body.get(part) };
@@ -84,8 +84,8 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Returns whether a run carries the uid of an execution, by the recording or by the answer. If neither shows the run,
-/// because the patch was refused, it may be ours.
+/// Returns whether a run has the uid of an execution, according to the recording or the answer. If neither shows the
+/// run, because the patch was refused, it counts as ours.
 fn is_ours(evidence: &Evidence<'_>, uid: &str, answer: &Value) -> bool {
     if evidence.history.runs.contains_key(uid) {
         return true;

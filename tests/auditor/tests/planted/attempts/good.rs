@@ -9,7 +9,7 @@ use crate::story::{NODE, PERSON, Story, run, uid};
 
 const NOTHING: [&str; 0] = [];
 
-/// Attempts 1 and 2 fail before anything runs, and attempt 3 succeeds.
+/// Two attempts fail before anything runs, and the third succeeds.
 fn three_attempts() -> Story {
     let mut story = Story::default();
     story.retrying("one", NODE, &json!(true));
@@ -102,7 +102,7 @@ fn a_rival_is_skipped_while_the_holder_waits() {
     story.try_again("one", "False", 1);
     story.wfe("two", NODE);
     story.skip("two", "one");
-    // A rival creates its run before the holder creates its next one.
+    // The rival's run is created before the holder's next run.
     story.wfe("three", NODE);
     story.create("three", 2);
     story.create("one", 3);
@@ -134,10 +134,10 @@ fn rules_2_to_5_are_asked_at_the_first_attempt_only() {
     story.retrying("one", NODE, &json!(true));
     story.try_in_vain("one", 1);
     story.try_again("one", "False", 1);
-    // From here on, backoff would forbid a first attempt.
+    // From now on, backoff would forbid a first attempt.
     story.wfe("bad", NODE);
     story.fail("bad", "ConfigurationError", false);
-    // The next write rests on a version that is newer than the failure, so every possible view has the failure.
+    // The next write is based on a version after the failure, so every possible view contains the failure.
     story.change(PERSON, &uid("one"), "", Value::Null, |wfe| wfe["metadata"]["labels"] = json!({}));
     story.begin_attempt("one", 2);
     story.run_ends("one", 2, "True");
@@ -191,7 +191,7 @@ fn what_somebody_released_is_committed_to_beside_what_the_attempt_before_has_lef
     story.commit_attempt("one", 2);
     story.task_ends("one", 1);
     assert_eq!(story.found(), ["1 drain"], "that two drain at once is the person's doing");
-    // The stopped run is over at once, so it conflicts with no other run.
+    // The stopped run is over at once, so it is not in conflict with any other run.
     let mut stopped = Story::default();
     stopped.retrying("one", NODE, &json!(true));
     stopped.begin_attempt("one", 1);
@@ -232,7 +232,7 @@ fn a_holder_whose_run_somebody_erased_holds_no_more() {
 fn a_pending_run_above_the_last_number_is_no_leftover() {
     let mut story = pending_second_run();
     assert_eq!(story.found_settled(), ["6 undecided"]);
-    // The run gives way to the next one, and is a leftover from then on.
+    // The execution commits to the next run, so this run is a leftover from now on.
     story.create("one", 3);
     story.commit_attempt("one", 3);
     assert_eq!(story.found_settled(), ["6 leftover", "6 undecided"]);
@@ -240,7 +240,7 @@ fn a_pending_run_above_the_last_number_is_no_leftover() {
     assert_eq!(story.found_settled(), ["6 undecided"]);
 }
 
-/// The second attempt has a pending run.
+/// Returns a story in which the second attempt has a pending run.
 fn pending_second_run() -> Story {
     let mut story = Story::default();
     story.retrying("one", NODE, &json!(true));

@@ -1,10 +1,10 @@
-//! Invariant 2 for attempts: their runs, their number, and what forbids another attempt.
+//! Invariant 2 for attempts: their runs, their number, and what forbids a further attempt.
 
 use serde_json::{Value, json};
 
 use crate::story::{NODE, Story, uid};
 
-/// One attempt has failed before anything ran, and the execution waits for the next one.
+/// Returns a story in which the first attempt has failed before anything ran, and the execution waits for the next one.
 fn waiting(retry: &Value) -> Story {
     let mut story = failed_once(retry);
     story.try_again("one", "False", 1);
@@ -18,7 +18,7 @@ fn failed_once(retry: &Value) -> Story {
     story
 }
 
-/// The second attempt is committed, released and succeeds.
+/// Commits and releases the run of the second attempt, which succeeds, and returns the findings.
 fn goes_on(mut story: Story) -> Vec<String> {
     story.begin_attempt("one", 2);
     story.run_ends("one", 2, "True");
@@ -152,7 +152,7 @@ fn an_attempt_after_one_that_succeeded_or_failed_by_its_configuration() {
 
 #[test]
 fn an_attempt_that_comes_when_the_time_is_over() {
-    // Each write takes a second. Attempt 1 begins at 2. Attempt 2 may begin at 6, and begins at 7.
+    // Each write takes a second. Attempt 1 begins at second 2. Attempt 2 may begin at second 6, and begins at second 7.
     for (within, expected) in [("6s", vec![]), ("5s", vec!["2 attempt-after"])] {
         assert_eq!(goes_on(waiting(&json!({"maxDuration": within}))), expected, "{within}");
     }

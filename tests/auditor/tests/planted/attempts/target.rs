@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::story::{NODE, Story};
 
-/// One attempt has failed, and the execution waits for the next one.
+/// Returns a story in which one attempt has failed, and the execution waits for the next one.
 fn waiting() -> Story {
     let mut story = Story::default();
     story.retrying("one", NODE, &json!(true));

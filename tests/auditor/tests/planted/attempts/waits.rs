@@ -1,10 +1,10 @@
-//! Invariant 2 for attempts: how long the wait before an attempt is, and that the attempt keeps it.
+//! Invariant 2 for attempts: the length of the wait before an attempt, and that the attempt does not begin earlier.
 
 use serde_json::{Value, json};
 
 use crate::story::{NODE, PERSON, Story, uid};
 
-/// One attempt has failed, and another is recorded with this wait.
+/// Returns a story in which one attempt has failed, and the next is recorded with this wait.
 fn waiting(retry: &Value, delay: &str, seconds: u64) -> Story {
     let mut story = Story::default();
     story.retrying("one", NODE, retry);
@@ -60,7 +60,7 @@ fn a_wait_that_is_over_at_another_time_than_that_long_after_it_was_written() {
 fn the_wait_after_a_refused_create_counts_from_its_end() {
     let refused = |seconds: u64| {
         let mut story = waiting(&json!(true), "1s", 1);
-        // Time passes without a write to this execution.
+        // Time passes, but nothing is written to this execution.
         for _ in 0..5 {
             story.change(PERSON, &uid("one"), "", Value::Null, |_| {});
         }

@@ -1,4 +1,4 @@
-//! The acts of persons, of the operator and of Tekton, one write each.
+//! The acts of persons, the operator and Tekton, one write each.
 
 use serde_json::{Value, json};
 use wfe_auditor::Change;
@@ -17,7 +17,7 @@ impl Story {
         self.wfe_with(name, target, workflow, &json!({}));
     }
 
-    /// Creates an execution with more fields in its spec.
+    /// Creates an execution with further fields in the spec.
     pub(crate) fn wfe_with(&mut self, name: &str, target: &str, workflow: &str, more: &Value) {
         let mut object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
@@ -42,7 +42,7 @@ impl Story {
 // === impl Story: what the operator does ===
 
 impl Story {
-    /// Step (a).
+    /// Step (a): creates a pending run.
     pub(crate) fn create(&mut self, owner: &str, number: u64) {
         let object = self.run_object(owner, number);
         self.add(OPERATOR, object, &run(owner, number));
@@ -74,7 +74,7 @@ impl Story {
         })
     }
 
-    /// Step (c).
+    /// Step (c): commits to a run.
     pub(crate) fn commit(&mut self, name: &str, number: u64) {
         self.commit_to(name, name, number, number);
     }
@@ -94,13 +94,13 @@ impl Story {
         );
     }
 
-    /// Returns the failures in a row on an execution's target; null without a target.
+    /// Returns the consecutive failures on an execution's target; null if the target is invalid.
     fn counted(&self, name: &str) -> Value {
         let target = self.target(name);
         TargetName::parse(&target).map_or(Value::Null, |_| json!(self.failures.get(&target).unwrap_or(&0)))
     }
 
-    /// Step (d).
+    /// Step (d): releases a run.
     pub(crate) fn release(&mut self, owner: &str, number: u64) {
         self.release_by(OPERATOR, owner, number);
     }
@@ -126,7 +126,7 @@ impl Story {
         });
     }
 
-    /// Deletes a run by uid and version.
+    /// Deletes a run by uid and version as the operator.
     pub(crate) fn delete_run(&mut self, owner: &str, number: u64) {
         let uid = run(owner, number);
         let version = self.objects[&uid]["metadata"]["resourceVersion"].clone();
@@ -151,7 +151,7 @@ impl Story {
             let (base, max) = (self.policy.base_cooldown_period, self.policy.max_cooldown_period);
             let wait = (base.as_secs() << (*failures - 1).min(4)).min(max.as_secs());
             let limit = u64::from(self.policy.max_consecutive_failures);
-            // If the failure exhausts its target, no time lifts that.
+            // If the failure exhausts its target, no time ends the block.
             let next = if limit > 0 && *failures >= limit { Value::Null } else { json!(self.later(wait)) };
             (self.now(), next)
         };
@@ -174,7 +174,7 @@ impl Story {
         );
     }
 
-    /// Skips for ResourceBusy.
+    /// Skips an execution because of ResourceBusy.
     pub(crate) fn skip(&mut self, name: &str, holder: &str) {
         let started = self.objects.get(&uid(holder)).map_or(Value::Null, |wfe| wfe["status"]["startTime"].clone());
         let conflict = json!({
@@ -197,7 +197,7 @@ impl Story {
         self.ask(OPERATOR, "create", "", &event, Value::Null, 201);
     }
 
-    /// Merges into the status of an execution, with the operator's preconditions.
+    /// Merges fields into an execution's status, with the operator's preconditions.
     pub(crate) fn write(&mut self, name: &str, status: &Value) {
         self.write_by(OPERATOR, name, status);
     }
@@ -220,7 +220,7 @@ impl Story {
         });
     }
 
-    /// Returns an object's namespace and name.
+    /// Returns the namespace and name of an object.
     fn full_name(&self, name: &str) -> String {
         format!("{}/{name}", self.first(name)["metadata"]["namespace"].as_str().unwrap())
     }
@@ -229,14 +229,14 @@ impl Story {
         self.first(name)["spec"]["targetResource"].as_str().unwrap().to_owned()
     }
 
-    /// Returns the execution as it was created, even if it is deleted.
+    /// Returns the first version of an execution, even if the execution is deleted.
     fn first(&self, name: &str) -> &Value {
         let is = |change: &&Change| change.object["metadata"]["uid"] == uid(name);
         self.changes.iter().find(is).map(|change| &change.object).unwrap()
     }
 }
 
-/// The JSON patch of step (d).
+/// Returns the JSON patch of step (d).
 pub(crate) fn release_patch(uid: &str) -> Value {
     json!([
         {"op": "test", "path": "/metadata/uid", "value": uid},
@@ -248,7 +248,7 @@ pub(crate) fn release_patch(uid: &str) -> Value {
 // === impl Story: what Tekton does ===
 
 impl Story {
-    /// Creates a TaskRun and its pod, whose step runs.
+    /// Creates a TaskRun and a pod with a running step.
     pub(crate) fn work(&mut self, owner: &str, number: u64) {
         self.task(owner, number);
         self.pod(owner, number);
@@ -272,7 +272,7 @@ impl Story {
 
     pub(crate) fn pod(&mut self, owner: &str, number: u64) {
         let run = run(owner, number);
-        // The pod lacks Tekton's label, but its TaskRun leads to the run, too.
+        // The pod lacks Tekton's label, but its TaskRun shows to which run it belongs.
         let object = json!({
             "kind": "Pod",
             "metadata": {
@@ -308,14 +308,14 @@ impl Story {
         });
     }
 
-    /// Has Tekton report how the run ended: True or False.
+    /// Writes the end of a run as Tekton does: True or False.
     pub(crate) fn run_ends(&mut self, owner: &str, number: u64, how: &str) {
         self.change(TEKTON, &run(owner, number), "status", Value::Null, |run| {
             run["status"] = json!({"conditions": [{"type": "Succeeded", "status": how}]});
         });
     }
 
-    /// Ends everything of the run, in order.
+    /// Ends all objects of a run, in order.
     pub(crate) fn work_ends(&mut self, owner: &str, number: u64, how: &str) {
         self.pod_ends(owner, number);
         self.task_ends(owner, number);

@@ -1,4 +1,4 @@
-//! Executions with a retry policy: the operator's writes about their attempts.
+//! Executions with a retry policy, and the operator's writes about their attempts.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ impl Story {
         self.object(&uid(name))["status"]["attempts"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Makes run `number` the run of the last attempt in the status (the first, if there is none), and sets the
-    /// execution Running with it.
+    /// Makes run `number` the run of the last attempt in the status, or of the first if there is none. Sets the
+    /// execution Running.
     pub(crate) fn commit_attempt(&mut self, name: &str, number: u64) {
         let mut attempts = self.attempts(name);
         if attempts.is_empty() {
@@ -32,20 +32,20 @@ impl Story {
         });
     }
 
-    /// Takes an attempt from the create to the release.
+    /// Creates, commits and releases the run of an attempt.
     pub(crate) fn begin_attempt(&mut self, name: &str, number: u64) {
         self.create(name, number);
         self.commit_attempt(name, number);
         self.release(name, number);
     }
 
-    /// Plays an attempt that fails before anything of it runs.
+    /// Plays an attempt that fails before anything runs.
     pub(crate) fn try_in_vain(&mut self, name: &str, number: u64) {
         self.begin_attempt(name, number);
         self.run_ends(name, number, "False");
     }
 
-    /// Records that the current attempt has failed, and that another follows after that many seconds.
+    /// Records that the current attempt has failed, and that another follows after this many seconds.
     pub(crate) fn try_again(&mut self, name: &str, started: &str, delay: u64) {
         let next = json!({"delay": format!("{delay}s"), "notBefore": self.later(delay)});
         self.try_again_with(name, started, &next);
@@ -63,17 +63,17 @@ impl Story {
         self.write(name, &json!({"attempts": attempts, "conditions": [retrying]}));
     }
 
-    /// The API server refuses to create the run of the next attempt. That is recorded as a failed attempt.
+    /// Records a failed attempt, because the API server has refused to create its run.
     pub(crate) fn is_refused_attempt(&mut self, name: &str, number: u64, delay: u64) {
         let object = self.run_object(name, number);
         self.ask(OPERATOR, "create", "", &object, object.clone(), 403);
-        // The condition `Retrying` was true already, and keeps its transition time.
+        // The condition `Retrying` is already true, and keeps its transition time.
         let conditions = self.object(&uid(name))["status"]["conditions"].clone();
         self.try_again(name, "False", delay);
         self.correct(name, |status| status["conditions"] = conditions);
     }
 
-    /// Ends the execution with its current attempt.
+    /// Fails the execution together with its current attempt.
     pub(crate) fn fail_attempt(&mut self, name: &str, started: &str) {
         let mut attempts = self.attempts(name);
         end_last(&mut attempts, started, "ImagePullBackOff", &self.now());
@@ -90,13 +90,13 @@ impl Story {
         self.correct(name, |status| status["attempts"] = json!(attempts));
     }
 
-    /// Has a person cancel an execution.
+    /// Cancels an execution as a person.
     pub(crate) fn ask_to_cancel(&mut self, name: &str) {
         let cancellation = json!({"reason": "enough", "requestedBy": PERSON});
         self.change(PERSON, &uid(name), "", Value::Null, |wfe| wfe["spec"]["cancellation"] = cancellation);
     }
 
-    /// Ends a cancelled execution while it waits or runs.
+    /// Ends a cancelled execution, which waits or runs.
     pub(crate) fn is_cancelled_attempt(&mut self, name: &str) {
         self.fail(name, "Unknown", false);
         let failures = self.failures.get_mut(&self.target(name)).unwrap();
@@ -109,13 +109,13 @@ impl Story {
         });
     }
 
-    /// Has another user delete the run of an execution.
+    /// Deletes the run of an execution as another user.
     pub(crate) fn erase(&mut self, owner: &str, number: u64) {
         self.remove(PERSON, &run(owner, number), &Value::Null);
     }
 }
 
-/// Writes into the last attempt how it ended.
+/// Records the end of the last attempt.
 fn end_last(attempts: &mut [Value], started: &str, reason: &str, now: &str) {
     let last = attempts.last_mut().unwrap();
     last["completionTime"] = json!(now);

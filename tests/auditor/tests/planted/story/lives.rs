@@ -1,4 +1,4 @@
-//! Whole lives of executions, and a story without a violation.
+//! Complete lives of executions, and a story without a violation.
 
 use serde_json::{Value, json};
 use wfe_auditor::Policy;
@@ -6,14 +6,14 @@ use wfe_auditor::Policy;
 use super::{API, EXECUTION_NAMESPACE, NODE, OPERATOR, PERSON, Story, TEKTON, run};
 
 impl Story {
-    /// Takes an execution from the create to the release.
+    /// Creates, commits and releases the run of an execution.
     pub(crate) fn start(&mut self, name: &str, number: u64) {
         self.create(name, number);
         self.commit(name, number);
         self.release(name, number);
     }
 
-    /// Plays a whole life on a free target.
+    /// Plays the complete life of an execution on a free target.
     pub(crate) fn live(&mut self, name: &str, target: &str, number: u64) {
         self.live_of(name, target, "restart", number);
     }
@@ -26,11 +26,11 @@ impl Story {
         self.complete(name);
     }
 
-    /// Tells a story in which every decision is made once, and correctly.
+    /// Returns a story in which every decision is made once and correctly.
     pub(crate) fn good() -> Self {
         let mut story = Self::by(Policy::default());
         story.strangers();
-        // One execution runs, one is skipped meanwhile, and one runs afterwards.
+        // One execution runs, another one is skipped meanwhile, and a third runs afterwards.
         story.wfe("first", NODE);
         story.create("first", 1);
         story.change(TEKTON, &run("first", 1), "status", Value::Null, |run| {
@@ -48,7 +48,7 @@ impl Story {
         story.work("broken", 2);
         story.work_ends("broken", 2, "False");
         story.fail("broken", "OOMKilled", true);
-        // A terminal status may still record who cleared it.
+        // A terminal status may still record the effect of a clearance.
         story
             .write("broken", &json!({"conditions": [{"type": "Blocked", "status": "False"}], "observedGeneration": 2}));
         story.wfe("repeated", NODE);
@@ -58,7 +58,8 @@ impl Story {
         story
     }
 
-    /// Two operators create runs at once, and one withdraws. The holder is deleted, and its run drains.
+    /// Two operators create runs at the same time, and one of them withdraws its run. The holder is deleted, and its
+    /// run drains.
     fn rivals(&mut self) {
         self.wfe("older", API);
         self.wfe("younger", API);
@@ -74,7 +75,7 @@ impl Story {
         self.task_ends("older", 1);
         self.run_ends("older", 1, "False");
         self.wfe("drained", API);
-        // Only the run still shows when the holder started.
+        // The holder is deleted, so only its run still shows when it started.
         let conflict = json!({
             "name": "ops/older",
             "workflowId": "restart",
@@ -88,7 +89,7 @@ impl Story {
         self.delete_run("older", 1);
     }
 
-    /// A refused create, a leftover, and a run of which nothing started.
+    /// Adds a refused create, a leftover, and a run that started nothing.
     fn failures(&mut self) {
         self.wfe("refused", API);
         let object = self.run_object("refused", 3);
@@ -109,7 +110,7 @@ impl Story {
         self.fail("unpulled", "ImagePullBackOff", false);
     }
 
-    /// Objects that do not concern the operator.
+    /// Adds objects that do not concern the operator.
     fn strangers(&mut self) {
         for name in ["build", "wfe-ac45b7d6911e97a5-7"] {
             let object = json!({

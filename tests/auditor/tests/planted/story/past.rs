@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{NAMESPACE, OPERATOR, PERSON, Story, time, uid};
 
 impl Story {
-    /// Plays an execution of which something runs and fails.
+    /// Plays an execution that fails after something ran.
     pub(crate) fn breaks(&mut self, name: &str, target: &str, workflow: &str, number: u64) {
         self.wfe_of(name, target, workflow);
         self.start(name, number);
@@ -14,7 +14,7 @@ impl Story {
         self.fail(name, "Unknown", true);
     }
 
-    /// The API server refuses to create the execution's run.
+    /// Plays an execution whose run the API server refuses to create.
     pub(crate) fn stalls(&mut self, name: &str, target: &str, number: u64) {
         self.wfe_of(name, target, name);
         self.is_refused(name, number);
@@ -27,7 +27,7 @@ impl Story {
         self.correct(name, |status| status["runSequence"] = json!(number));
     }
 
-    /// The execution is decided after its `startBefore`.
+    /// Plays an execution that is decided after its `startBefore`.
     pub(crate) fn comes_too_late(&mut self, name: &str, target: &str) {
         self.wfe(name, target);
         self.fail(name, "DeadlineExceeded", false);
@@ -40,7 +40,7 @@ impl Story {
         });
     }
 
-    /// A person cancels an execution before its turn. It does not count.
+    /// Plays an execution that a person cancels before its turn, and that does not count.
     pub(crate) fn is_cancelled(&mut self, name: &str, target: &str) {
         self.comes_too_late(name, target);
         self.correct(name, |status| {
@@ -49,7 +49,7 @@ impl Story {
         });
     }
 
-    /// Changes the last write, as if it had been made that way.
+    /// Changes the last write afterwards.
     pub(crate) fn correct(&mut self, name: &str, how: impl FnOnce(&mut Value)) {
         let status = &mut self.changes.last_mut().unwrap().object["status"];
         how(status);
@@ -57,13 +57,13 @@ impl Story {
         self.objects.get_mut(&uid(name)).unwrap()["status"] = status;
     }
 
-    /// Has a person clear a target.
+    /// Clears a target as a person.
     pub(crate) fn clear(&mut self, name: &str) {
         let clearance = json!({"reason": "looked", "clearedBy": PERSON});
         self.change(PERSON, &uid(name), "", Value::Null, |wfe| wfe["spec"]["clearance"] = clearance);
     }
 
-    /// Has the operator record the effect of a clearance.
+    /// Records the effect of a clearance as the operator.
     pub(crate) fn record_clearance(&mut self, name: &str, effective: bool) {
         let status = if effective {
             json!({"clearance": {"clearedBy": PERSON, "clearedAt": self.now(), "reason": "looked"}})
@@ -73,14 +73,14 @@ impl Story {
         self.write(name, &status);
     }
 
-    /// Lets time pass until that long after the end of another execution.
+    /// Lets time pass until this many seconds after the end of another execution.
     pub(crate) fn await_time(&mut self, seconds: u64, after: &str) {
         let ended = self.end_of(after);
         assert!(ended + seconds >= self.version, "it is later than that");
         self.version = ended + seconds;
     }
 
-    /// Gives an execution of a workflow its turn, that long after the end of another execution.
+    /// Gives an execution of a workflow its turn, this many seconds after the end of another execution.
     pub(crate) fn turn(
         &mut self,
         (name, target, workflow, number): (&str, &str, &str, u64),
@@ -93,7 +93,7 @@ impl Story {
         self.commit(name, number);
     }
 
-    /// Skips an execution because of an earlier one.
+    /// Skips an execution because of an earlier execution.
     pub(crate) fn skip_after(&mut self, name: &str, reason: &str, other: &str, remaining: Option<&str>) {
         let mut recent = self.recent(other);
         if let Some(remaining) = remaining {
@@ -102,7 +102,7 @@ impl Story {
         self.skip_for(name, reason, &json!({"recentRemediation": recent}));
     }
 
-    /// Returns what a skip says about an earlier execution.
+    /// Returns the fields of a skip about an earlier execution.
     pub(crate) fn recent(&self, name: &str) -> Value {
         let wfe = self.object(&uid(name));
         json!({

@@ -1,4 +1,4 @@
-//! Schedules: what persons ask of them, and what the operator creates and writes for them.
+//! Schedules: what persons request, and what the operator creates and writes.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use super::{NAMESPACE, OPERATOR, PERSON, Story, time, uid};
 const BEGIN: u64 = 1_767_225_600;
 
 impl Story {
-    /// Has a person create a schedule.
+    /// Creates a schedule as a person.
     pub(crate) fn schedule(&mut self, name: &str, target: &str, more: &Value) {
         self.schedule_in(NAMESPACE, name, target, more);
     }
 
-    /// Has a person create a schedule in a namespace of its own.
+    /// Creates a schedule in a given namespace as a person.
     pub(crate) fn schedule_in(&mut self, namespace: &str, name: &str, target: &str, more: &Value) {
         let mut object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
@@ -28,7 +28,7 @@ impl Story {
         self.add(PERSON, object, &uid(name));
     }
 
-    /// Has a person change the spec of a schedule.
+    /// Changes the spec of a schedule as a person.
     pub(crate) fn edit(&mut self, name: &str, more: &Value) {
         self.edit_by(PERSON, name, more);
     }
@@ -39,32 +39,32 @@ impl Story {
         });
     }
 
-    /// Has the plan of a schedule begin (anew). Returns when.
+    /// Begins a new plan of a schedule, and returns its beginning.
     pub(crate) fn begin_plan(&mut self, name: &str) -> u64 {
         let revision = json!(format!("{}", self.version));
         self.write(name, &json!({"plannedFrom": self.now(), "revision": revision, "failureCount": 0}));
         self.version - 1
     }
 
-    /// Lets time pass.
+    /// Lets time pass until this version.
     pub(crate) fn go_on_to(&mut self, version: u64) {
         assert!(version >= self.version, "it is later than that");
         self.version = version;
     }
 
-    /// Returns the name of the child of a slot. The slot is given as a version.
+    /// Returns the name of a slot's child. The slot is given as a version.
     pub(crate) fn child_name(schedule: &str, slot: u64) -> String {
         format!("{schedule}-{}", BEGIN + slot)
     }
 
-    /// Has the operator create the child of a slot once the slot is due. Returns the child's name.
+    /// Creates the child of a slot as the operator, as soon as the slot is due. Returns the child's name.
     pub(crate) fn child(&mut self, schedule: &str, slot: u64) -> String {
-        // The write itself takes a second.
+        // The write takes one second.
         self.version = self.version.max(slot.saturating_sub(1));
         self.child_now(schedule, slot)
     }
 
-    /// Has the operator create a child, due or not.
+    /// Creates a child as the operator, even if its slot is not due.
     pub(crate) fn child_now(&mut self, schedule: &str, slot: u64) -> String {
         let name = Self::child_name(schedule, slot);
         let object = self.child_object(schedule, slot);
@@ -91,13 +91,13 @@ impl Story {
         })
     }
 
-    /// Writes into the status that a child is at work.
+    /// Records in the status that a child is at work.
     pub(crate) fn names(&mut self, schedule: &str, slot: u64) {
         let run = json!({"name": Self::child_name(schedule, slot), "slot": time(slot), "startedAt": time(slot)});
         self.write(schedule, &json!({"lastRun": run}));
     }
 
-    /// Writes into the status what came of a slot.
+    /// Records in the status the outcome of a slot.
     pub(crate) fn records(&mut self, schedule: &str, slot: u64, outcome: &str, count: u64) {
         let name = Self::child_name(schedule, slot);
         let ended = self.objects.get(&uid(&name)).map(|child| child["status"]["completionTime"].clone());
@@ -107,7 +107,7 @@ impl Story {
         self.write(schedule, &json!({"lastRun": run, "failureCount": count}));
     }
 
-    /// Has a child complete, and its schedule record that.
+    /// Lets a child complete, and its schedule record the outcome.
     pub(crate) fn succeeds(&mut self, schedule: &str, slot: u64, number: u64) {
         let name = self.child(schedule, slot);
         self.names(schedule, slot);
@@ -118,7 +118,7 @@ impl Story {
         self.records(schedule, slot, "Completed", 0);
     }
 
-    /// The run of a child is refused, which counts only for its schedule. Returns when the child ended.
+    /// Lets a child fail because its run is refused, which counts only for its schedule. Returns when the child ended.
     pub(crate) fn stumbles(&mut self, schedule: &str, slot: u64, number: u64, count: u64) -> u64 {
         let name = self.child(schedule, slot);
         self.names(schedule, slot);
