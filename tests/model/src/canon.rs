@@ -1,7 +1,7 @@
-//! One form for all states that have the same future.
+//! Gives all states with the same future the same form.
 //!
-//! Three things are removed: events that all operators have seen, deleted runs that nothing refers to, and the identity
-//! of the operators.
+//! Three things are removed: events that all operators have seen, deleted runs to which nothing refers, and the
+//! identity of the operators.
 
 use crate::cluster::{Awaited, Event};
 use crate::model::State;
@@ -10,7 +10,7 @@ use crate::operator::{Life, Operator};
 use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 
 impl State {
-    /// Brings the state into that form.
+    /// Brings the state into the common form.
     pub(crate) fn settle(&mut self) {
         self.cluster.forget();
         self.forget_events();
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Renumbers the uids without those that nothing refers to. Their order stays.
+    /// Removes the uids to which nothing refers, and renumbers the others in the same order.
     fn forget_runs(&mut self) {
         let mut used = vec![false; self.cluster.runs.len()];
         for (uid, created) in self.cluster.runs.iter().enumerate() {
@@ -60,7 +60,7 @@ impl State {
         self.each_uid(&mut |uid| uid.0 = places[usize::from(uid.0)]);
     }
 
-    /// Visits every place that holds the uid of a run.
+    /// Calls a function for each occurrence of a run's uid in the state.
     fn each_uid(&mut self, visit: &mut impl FnMut(&mut RunUid)) {
         let cluster = &mut self.cluster;
         for created in &mut cluster.runs {

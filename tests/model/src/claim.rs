@@ -1,39 +1,40 @@
-//! The claims about the protocol (section 16, as far as one target can show them).
+//! The claims about the protocol (section 16, for claims that concern a single target).
 
 use std::fmt;
 
 /// A claim that a search can refute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Claim {
-    /// At most one released and unfinished run at any moment.
+    /// At any moment, at most one run is released and unfinished.
     OneAtATime,
-    /// No run is released while something of another run is left.
+    /// No run is released while something is left of another run.
     Drained,
-    /// At most one released run per attempt, and no more attempts than allowed.
+    /// Each attempt has at most one released run, and there are no more attempts than allowed.
     OneRunEach,
-    /// Between an execution's first release and its end no other's run is released, unless a user erased its run.
+    /// No other execution's run is released between an execution's first release and its end, unless a user has deleted
+    /// its run.
     Held,
-    /// An execution whose record says that nothing ran never had a released run.
+    /// An execution whose status says that nothing ran never had a released run.
     NothingRan,
-    /// A skip names a run that held the target at some moment after the skipped execution was created.
+    /// The run in a skip held the target at some moment after the skipped execution was created.
     TrueSkip,
-    /// The fact that a skip names is true when the skip is decided.
+    /// The fact in a skip is true when the skip is decided.
     FreshSkip,
     /// A terminal phase is final.
     Final,
-    /// A run is released only if its execution is committed to it.
+    /// A run is released only if its execution has committed to it.
     Committed,
     /// An execution commits only to its own runs.
     Own,
-    /// A deleted run is pending, or is finished and its owner is terminal or gone. A cancelled run has an owner that is
-    /// gone or is to be cancelled.
+    /// A deleted run is pending, or is finished and its owner is terminal or gone. The owner of a cancelled run is
+    /// gone, or its cancellation is requested.
     Kept,
-    /// An execution that is committed to a run ends after that run.
+    /// An execution that has committed to a run ends after that run.
     AfterItsRun,
-    /// An execution fails because its run is gone only if a user has deleted that run.
+    /// An execution fails because its run is gone only if a user has deleted the run.
     NotLost,
-    /// When nothing more can happen, every execution is terminal and no run is unfinished. Every schedule comes to such
-    /// an end, because the steps form no cycle.
+    /// When no further step is possible, every execution is terminal and no run is unfinished. Every sequence of steps
+    /// reaches such a state, because the steps form no cycle.
     Ends,
 }
 
@@ -56,7 +57,7 @@ impl Claim {
         Self::Ends,
     ];
 
-    /// Returns a short description.
+    /// Returns a short description of the claim.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,13 +96,13 @@ impl Claims {
         Self::of(&Claim::ALL)
     }
 
-    /// Returns these claims.
+    /// Returns a set of these claims.
     #[must_use]
     pub fn of(claims: &[Claim]) -> Self {
         Self(claims.iter().fold(0, |all, claim| all | 1 << *claim as u16))
     }
 
-    /// Returns whether a claim is in the set.
+    /// Returns whether the set contains a claim.
     #[must_use]
     pub fn has(self, claim: Claim) -> bool {
         self.0 & 1 << claim as u16 != 0

@@ -1,6 +1,7 @@
-//! The API server's objects with uids and versions, the order of events, and what happens to the objects from outside.
+//! The API server's objects with uids and versions, the order of events, and the changes to objects from outside.
 //!
-//! It also keeps the true history, which no part of a real cluster remembers, and judges every write by it.
+//! The cluster also keeps the true history, by which every write is judged. No part of a real cluster remembers this
+//! history.
 
 mod truth;
 
@@ -9,45 +10,45 @@ use crate::leave_out::LeftOut;
 use crate::object::{End, Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
 use crate::request::{Fact, OwnerRead, Premise, Read};
 
-/// More creations, after all operators have seen everything except runs, than any schedule with the searches' budgets
-/// needs. Beyond it the operators create and withdraw for ever, which breaks the claim that everything ends.
+/// More creations than any sequence of steps needs after all operators have seen everything except runs. With more of
+/// them, the operators create and withdraw runs for ever, which breaks the claim that everything ends.
 const MAX_CREATIONS: u8 = 10;
 
-/// An execution that was created at some time.
+/// An execution that exists or existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Made {
-    /// Its identity.
+    /// The identity of the execution.
     pub id: ExecutionId,
-    /// The object; `None` after its deletion.
+    /// The object; `None` after the deletion.
     pub object: Option<Execution>,
-    /// The attempts of which a run was released, one bit each.
+    /// The attempts with a released run, one bit for each.
     pub released: u8,
-    /// Whether something of one of its runs may have run. Only kept if it may have several attempts.
+    /// Whether something of the execution's runs may have run. This is recorded only if there may be several attempts.
     pub ran: bool,
-    /// The undecided executions that existed while it was Running. Set when that ends.
+    /// The undecided executions that existed while this one was Running. Set when it no longer is.
     pub met: u8,
 }
 
-/// A run that was created at some time.
+/// A run that exists or existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Created {
-    /// The object; `None` after its deletion.
+    /// The object; `None` after the deletion.
     pub object: Option<Run>,
-    /// Whether its owner ever committed to it.
+    /// Whether the run's owner ever committed to it.
     pub committed: bool,
-    /// Whether it was ever released.
+    /// Whether the run was ever released.
     pub released: bool,
-    /// The undecided executions that existed while it held the target or drained. Set when that ends.
+    /// The undecided executions that existed while the run held the target or drained. Set when that ends.
     pub met: u8,
-    /// What is left of it.
+    /// What is left of the run.
     pub residue: Option<Residue>,
-    /// Whether a user deleted it, and not an operator.
+    /// Whether a user deleted the run, not an operator.
     pub erased: bool,
-    /// The attempt for which its owner committed to it; 0 if it did not.
+    /// The attempt for which the owner committed to the run; 0 if it did not.
     pub attempt: u8,
 }
 
-/// What the watches deliver: an object as it was after a write, or its deletion.
+/// An event of a watch: an object after a write, or the deletion of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event<T> {
     /// The object was created or changed.
@@ -59,13 +60,13 @@ pub enum Event<T> {
 /// The answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was carried out, and the watch will deliver this.
+    /// The write was carried out, and the watch will deliver this.
     Written(Awaited),
-    /// A run that the watch delivers has the name.
+    /// A run of the chain already has the name. The watch delivers this run.
     Taken(Awaited),
-    /// An object that is no run of the chain has the name.
+    /// An object outside the chain already has the name.
     TakenUnseen,
-    /// The precondition does not hold.
+    /// The precondition is not met.
     Changed,
 }
 
@@ -76,19 +77,19 @@ pub enum Awaited {
     Execution(ExecutionId, Version),
     /// This run in this version.
     Run(RunUid, Version),
-    /// That this run is gone.
+    /// The deletion of this run.
     NoRun(RunUid),
 }
 
-/// What is fixed for one search.
+/// What is the same in all states of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Terms {
-    /// Whether runs leave something behind, which a watch of its own shows.
+    /// Whether runs leave something behind, which a separate watch shows.
     pub drains: bool,
-    /// The number of a name that an object outside the chain has; 0 if there is none.
+    /// The number in the name of an object outside the chain; 0 if there is none.
     pub stranger: Number,
-    /// Whether operators list runs again. A list can then be what shows an operator its own write, and the write is not
-    /// in the view at once.
+    /// Whether operators may list runs again. A list may then show an operator its own write, so the write is not in
+    /// the view immediately.
     pub lists_again: bool,
     /// Which claims are judged.
     pub judged: Claims,
@@ -96,24 +97,24 @@ pub struct Terms {
     pub attempts: u8,
 }
 
-/// The cluster.
+/// The cluster, with the true history.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cluster {
     /// All executions, by uid.
     pub executions: Vec<Made>,
-    /// All runs, by uid: in the order of their creation.
+    /// All runs by uid, which is the order of their creation.
     pub runs: Vec<Created>,
-    /// Events of executions that some operator has not seen yet.
+    /// Events of executions that at least one operator has not seen yet.
     pub execution_events: Vec<Event<Execution>>,
-    /// Events of runs that some operator has not seen yet.
+    /// Events of runs that at least one operator has not seen yet.
     pub run_events: Vec<Event<Run>>,
-    /// Events of what runs leave behind that some operator has not seen yet.
+    /// Events of the remains of runs that at least one operator has not seen yet.
     pub residue_events: Vec<Event<Residue>>,
-    /// What is the same in all states of a search.
+    /// The values that are the same in all states of a search.
     pub terms: Terms,
-    /// How many runs were created after all operators had seen everything except runs.
+    /// The number of runs that were created after all operators had seen everything except runs.
     pub creations: u8,
-    /// The claim that was broken first.
+    /// The first claim that was broken.
     pub broken: Option<Claim>,
 }
 
@@ -143,7 +144,7 @@ impl Cluster {
         self.runs.iter().filter_map(|created| created.object.as_ref())
     }
 
-    /// Returns how many events of a watch are kept.
+    /// Returns the number of kept events of a watch.
     #[must_use]
     pub fn events(&self, kind: Kind) -> usize {
         match kind {
@@ -153,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// Forgets the first events of a watch, which all operators have seen.
+    /// Removes the first events of a watch, which all operators have seen.
     pub fn forget_events(&mut self, kind: Kind, count: usize) {
         match kind {
             Kind::Execution => drop(self.execution_events.drain(..count)),
@@ -162,19 +163,19 @@ impl Cluster {
         }
     }
 
-    /// Reads an execution live.
+    /// Returns the current execution, as a live read does.
     #[must_use]
     pub fn execution(&self, id: ExecutionId) -> Option<Execution> {
         self.executions.get(usize::from(id.uid)).and_then(|made| made.object)
     }
 
-    /// Reads a run live.
+    /// Returns the current run, as a live read does.
     #[must_use]
     pub fn run(&self, uid: RunUid) -> Option<Run> {
         self.runs.get(usize::from(uid.0)).and_then(|created| created.object)
     }
 
-    /// Creates an execution, under the name of an earlier one if a name is given.
+    /// Creates an execution, with the name of an earlier one if a name is given.
     pub fn make_execution(&mut self, name: Option<u8>) {
         let uid = u8::try_from(self.executions.len()).unwrap_or(u8::MAX);
         let id = ExecutionId { uid, name: name.unwrap_or(uid) };
@@ -194,14 +195,15 @@ impl Cluster {
         self.execution_events.push(Event::Applied(object));
     }
 
-    /// Returns whether all operators have seen everything except runs. (Events that all have seen are not kept.)
+    /// Returns whether all operators have seen everything except runs. Events that all operators have seen are not
+    /// kept.
     #[must_use]
     pub fn is_seen_by_all(&self) -> bool {
         self.execution_events.is_empty() && self.residue_events.is_empty()
     }
 
-    /// Counts a creation after all operators have seen everything except runs. Such creations must come to an end.
-    /// Other creations end once the watches deliver, because executions change only a few times.
+    /// Counts a creation after all operators have seen everything except runs. The number of such creations must be
+    /// limited. Other creations end when the watches deliver, because executions change only a few times.
     pub fn count_creation(&mut self) {
         self.creations += 1;
         if self.creations > MAX_CREATIONS {
@@ -209,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes an execution from outside.
+    /// Deletes an execution, as a user does.
     pub fn delete_execution(&mut self, id: ExecutionId) {
         self.note_hold(id);
         if let Some(made) = self.executions.get_mut(usize::from(id.uid)) {
@@ -218,7 +220,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes a run. `erased`: a user deletes it.
+    /// Deletes a run. `erased` means that a user deletes it.
     pub fn delete_run(&mut self, uid: RunUid, erased: bool) {
         self.note_end(uid);
         if let Some(run) = self.run(uid).filter(Run::is_released) {
@@ -254,7 +256,7 @@ impl Cluster {
         });
     }
 
-    /// Releases a run as a user would. What that breaks is not judged.
+    /// Releases a run, as a user might. Claims that this breaks are not judged.
     pub fn poke(&mut self, uid: RunUid) {
         self.change_run(uid, |run| run.progress = Progress::Released);
         let Some(run) = self.run(uid) else { return };
@@ -262,7 +264,7 @@ impl Cluster {
         self.leave(run);
     }
 
-    /// Records that a run with Tekton leaves something behind.
+    /// Records that a released run leaves something behind.
     pub(crate) fn leave(&mut self, run: Run) {
         if self.terms.drains {
             let residue = Residue { run: run.uid, owner: run.owner };
@@ -271,7 +273,7 @@ impl Cluster {
         }
     }
 
-    /// Ends the last piece that a run has left behind.
+    /// Removes the last remains of a run.
     pub fn drain(&mut self, uid: RunUid) {
         if self.has_residue(uid) {
             self.note_met(uid);
@@ -286,7 +288,7 @@ impl Cluster {
         self.runs.get(usize::from(uid.0)).is_some_and(|created| created.residue.is_some())
     }
 
-    /// Asks for the cancellation of an execution.
+    /// Requests the cancellation of an execution, as a user does.
     pub fn ask_to_cancel(&mut self, id: ExecutionId) {
         if let Some(object) = self.executions.get_mut(usize::from(id.uid)).and_then(|made| made.object.as_mut()) {
             object.cancelled = true;
@@ -311,7 +313,7 @@ impl Cluster {
         self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
     }
 
-    /// Reads live an execution that no watch delivers.
+    /// Returns the result of a live read of an execution that no watch delivers.
     #[must_use]
     pub fn read_owner(&self, id: ExecutionId) -> OwnerRead {
         match self.execution(id) {
@@ -322,7 +324,7 @@ impl Cluster {
         }
     }
 
-    /// Returns whether a live read confirms what a later write rests on.
+    /// Returns whether a live read confirms the fact on which a later write depends.
     #[must_use]
     pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
@@ -333,12 +335,12 @@ impl Cluster {
         }
     }
 
-    /// Returns what is left of runs.
+    /// Returns the remains of all runs.
     pub fn residue(&self) -> impl Iterator<Item = &Residue> {
         self.runs.iter().filter_map(|created| created.residue.as_ref())
     }
 
-    /// Returns whether a live read confirms what a write rests on.
+    /// Returns whether a live read confirms the fact on which a write depends.
     #[must_use]
     pub fn confirms(&self, premise: Premise, left_out: LeftOut) -> bool {
         match premise {

@@ -1,17 +1,18 @@
-//! The faults that can happen, and how often each may happen in one search.
+//! The possible faults, and how many times each may happen in a search.
 
 use std::fmt;
 
-/// An event that a search allows a limited number of times.
+/// An event that may happen a limited number of times in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
-    /// An operator dies and loses its memory.
+    /// An operator's process dies, and its memory is lost.
     Crash,
-    /// A request is in flight when its sender gives it up. It arrives at any later time, or never.
+    /// The sender of a request gives up while the request is in flight. The request arrives at any later time, or
+    /// never.
     Late,
-    /// A request arrives twice; the second time is any later time, or never.
+    /// A request arrives, and may arrive again at any later time.
     Twice,
-    /// A request was carried out, but its sender gets no answer.
+    /// A request is carried out, but its sender gets no answer.
     AnswerLost,
     /// The API server refuses to create a run.
     Refused,
@@ -19,24 +20,24 @@ pub enum Fault {
     Touch,
     /// A user deletes an execution.
     Unmake,
-    /// A user creates an execution again, under the name of a deleted one.
+    /// A user creates an execution with the name of a deleted one.
     Remake,
     /// A user deletes a run.
     Erase,
-    /// A user asks for the cancellation of an execution.
+    /// A user requests the cancellation of an execution.
     Cancel,
-    /// Pods are left after a run has ended.
+    /// Pods are left after the end of a run.
     Linger,
-    /// A watch of runs expires, and its operator lists them again.
+    /// An operator's watch of runs expires, and the operator lists the runs again.
     Relist,
-    /// A user releases a pending run, while no request is in flight.
+    /// A user releases a pending run while no request is in flight.
     Poke,
 }
 
 impl Fault {
     const COUNT: usize = 13;
 
-    /// Returns its name, for people.
+    /// Returns the fault's name for a reader.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,12 +74,12 @@ impl Fault {
     ];
 }
 
-/// How often each fault may still happen.
+/// How many times each fault may still happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Budget([u8; Fault::COUNT]);
 
 impl Budget {
-    /// Allows each of these once more.
+    /// Returns a budget in which each of these faults may happen once for each time it is listed.
     #[must_use]
     pub fn of(faults: &[Fault]) -> Self {
         let mut budget = Self::default();
@@ -94,7 +95,7 @@ impl Budget {
         self.0[fault as usize] > 0
     }
 
-    /// Counts a fault that has happened.
+    /// Subtracts a fault that has happened.
     pub fn spend(&mut self, fault: Fault) {
         let left = &mut self.0[fault as usize];
         *left = left.saturating_sub(1);

@@ -1,72 +1,73 @@
-//! The rules that can be left out of the protocol, to show that the searches notice.
+//! Rules that can be left out of the protocol, which shows that the searches notice a missing rule.
 //!
-//! Every variant wraps the core in the model. It alters the view before a decision, the actions after it, what is read
-//! live, or what the API server checks. The core has no hooks for this.
+//! Each variant changes something around the core: the view before a decision, the actions after it, live reads, or the
+//! API server's checks. The core itself has no hooks for this.
 
-/// A rule that is left out.
+/// A rule of the protocol that can be left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LeftOut {
-    /// Nothing: the protocol as it is.
+    /// No rule: the protocol as it is.
     #[default]
     Nothing,
-    /// `PipelineRunPending`: Tekton starts a run as soon as it is created.
+    /// `PipelineRunPending`. Tekton then starts a run as soon as it is created.
     Pending,
-    /// The look: an execution commits to its pending run, whatever other runs exist.
+    /// The check before a commit. An execution then commits to its pending run even if other runs exist.
     Look,
-    /// The order rule: at the look, the numbers of runs decide which came first, instead of the order of creation.
+    /// The rule that the order of creation decides which run came first. The numbers of the runs then decide.
     Order,
-    /// The rule for first lists: their runs are assumed to be in the order of their numbers.
+    /// The rule for first lists. Their runs are then assumed to have been created in the order of their numbers.
     ListOrder,
-    /// Waiting for the end of a list: decisions are made during a list.
+    /// Waiting for the end of a list. Decisions are then made during a list.
     WholeLists,
-    /// The owner check: an execution with the owner's name is assumed to be the owner.
+    /// The check of the owner's uid. An execution with the owner's name is then assumed to be the owner.
     Owner,
-    /// The uid and the version in the commit.
+    /// The uid and the version as preconditions of the commit.
     CommitPrecondition,
-    /// The uid and the version in the terminal write.
+    /// The uid and the version as preconditions of the write that ends an execution.
     EndPrecondition,
-    /// The uid, and "pending still", in the release.
+    /// The uid and the pending state as preconditions of the release.
     ReleasePrecondition,
-    /// The uid and the version in the deletion of a pending run.
+    /// The uid and the version as preconditions of the deletion of a pending run.
     DeletePrecondition,
-    /// The status write that gives a run up, before it is withdrawn.
+    /// The status write by which an execution gives a run up before the run is withdrawn.
     GiveUp,
-    /// The drain: what runs leave behind is ignored.
+    /// Waiting for the remains of runs, which are then ignored.
     Drain,
-    /// The live list of what earlier runs left, before a commit.
+    /// The live list of earlier runs' remains before a commit.
     DrainRead,
     /// The live read before a skip.
     SkipRead,
-    /// The live read that an owner is gone, before a commit, a deletion or a cancellation that rests on it.
+    /// The live read of a missing owner before a commit, a deletion or a cancellation that depends on it.
     OwnerRead,
-    /// The live read that a run is gone, before its execution fails because of that.
+    /// The live read of a missing run before its execution fails because of that.
     LostRead,
-    /// The look of a later attempt: its execution commits to its next pending run at once.
+    /// The check before the commit of a later attempt. The execution then commits to its next pending run at once.
     AttemptLook,
-    /// Waiting for what is left of the execution's own earlier attempt.
+    /// Waiting for the remains of the execution's own earlier attempt.
     OwnRemains,
-    /// The rule that a Running execution holds the target although its run is finished.
+    /// The rule that a Running execution holds the target even if its run is finished.
     Hold,
-    /// The live read that an execution holds the target, before a skip.
+    /// The live read of an execution that holds the target, before a skip.
     HoldsRead,
-    /// Keeping a pending run that its Running owner may commit to.
+    /// The rule that a pending run is kept if its Running owner may commit to it.
     NextRun,
-    /// The uid and the version in the record of a failed attempt.
+    /// The uid and the version as preconditions of the record of a failed attempt.
     RetryPrecondition,
-    /// The worst verdict of all attempts: the verdict of the last attempt counts instead.
+    /// The rule that the worst verdict of all attempts counts. The verdict of the last attempt then counts.
     Worst,
     /// Skipping a rival that has a pending run while another execution waits for its next attempt.
     SkipRival,
-    /// The live read of an owner that no watch delivers: the owner is assumed to be over.
+    /// The live read of an owner that no watch delivers. The owner is then assumed to be over.
     Elsewhere,
-    /// Waiting for the end of an own run that a user has released.
+    /// Waiting for the end of an execution's own run that a user has released.
     OwnRuns,
-    /// Waiting for own writes before the next decision. It saves requests; no search found a claim that breaks without.
+    /// Waiting for own writes before the next decision. This saves requests, but no search found a claim that breaks
+    /// without it.
     OwnWrites,
 }
 
 impl LeftOut {
-    /// The rules without which some claim is broken.
+    /// The rules that are needed: without each of them, a claim is broken.
     pub const NEEDED: [Self; 26] = [
         Self::Pending,
         Self::Look,
@@ -96,7 +97,7 @@ impl LeftOut {
         Self::OwnRuns,
     ];
 
-    /// Returns its name, for people.
+    /// Returns the rule's name for a reader.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The model: the cluster, two operators, the wire and the world around them, as states and steps for stateright.
+//! The model for stateright: the states and steps of the cluster, two operators, the network and their environment.
 
 use stateright::{Model, Property};
 
@@ -14,94 +14,94 @@ use crate::translate::Translation;
 /// The setting of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// How many executions are created, one after the other at any time.
+    /// The number of executions that are created, one after the other and at any time.
     pub executions: usize,
-    /// How many operators there are.
+    /// The number of operators.
     pub operators: usize,
-    /// How many operators run from the beginning. The others start at any time.
+    /// The number of operators that run from the beginning. The others start at any time.
     pub running: usize,
-    /// Which faults may happen, and how often.
+    /// Which faults may happen, and how many times.
     pub budget: Budget,
-    /// Whether runs leave pods behind, which a watch of its own shows.
+    /// Whether runs leave pods behind, which a separate watch shows.
     pub drains: bool,
-    /// Whether each operator watches the executions of one of two namespaces.
+    /// Whether each operator watches the executions in only one of two namespaces.
     pub apart: bool,
-    /// The most attempts of an execution. With one, it has no retry policy.
+    /// The most attempts of an execution. If this is one, there is no retry policy.
     pub attempts: u8,
-    /// Which claims are judged. A path ends at the first claim that is broken.
+    /// Which claims are judged. A path ends when the first of them is broken.
     pub judged: Claims,
-    /// Which foreign object has a name of the chain.
+    /// Which foreign object has a name that belongs to the chain.
     pub stranger: Stranger,
-    /// How the view becomes a decision.
+    /// How a view is translated for the core.
     pub translation: Translation,
 }
 
-/// A foreign object under the first name of the chain.
+/// A foreign object with the first name of the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stranger {
-    /// There is none.
+    /// There is no such object.
     #[default]
     None,
-    /// It has a controller, and is therefore no run of the chain.
+    /// The object has a controller, and is therefore not a run of the chain.
     Unseen,
-    /// It has no owner of ours, and runs.
+    /// The object has no owner of ours, and is a running run.
     Seen,
 }
 
-/// One state.
+/// One state of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The API server and the true history.
     pub cluster: Cluster,
-    /// The operators, in no particular order.
+    /// The operators. Their order has no meaning.
     pub operators: Vec<Operator>,
-    /// Requests whose senders do not wait for them any more.
+    /// Requests in flight whose senders no longer wait for them.
     pub wire: Vec<Request>,
     /// The faults that may still happen.
     pub budget: Budget,
 }
 
-/// One step.
+/// One step of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
     /// A user creates the next execution.
     Make,
-    /// A user creates an execution again, under this name.
+    /// A user creates an execution with the name of a deleted one.
     Remake(u8),
     /// A user deletes an execution.
     Unmake(ExecutionId),
     /// A user deletes a run.
     Erase(RunUid),
-    /// A user asks for the cancellation of an execution.
+    /// A user requests the cancellation of an execution.
     AskToCancel(ExecutionId),
     /// Tekton writes the status of a pending run.
     Touch(RunUid),
-    /// Tekton finishes a run, and nothing of it is left.
+    /// Tekton finishes a run, and nothing is left of it.
     End(RunUid, End),
-    /// Tekton finishes a run, and something of it is left.
+    /// Tekton finishes a run, but something is left of it.
     EndInPart(RunUid, End),
     /// A user releases a pending run.
     Poke(RunUid),
-    /// The last piece that a run has left behind ends.
+    /// The last remains of a run disappear.
     Drain(RunUid),
-    /// An operator dies.
+    /// An operator's process dies.
     Crash(usize),
-    /// An operator starts, or continues to start.
+    /// An operator starts, or continues its start.
     List(usize),
     /// An operator lists the runs again.
     Relist(usize),
     /// A watch delivers its next event to an operator.
     Deliver(usize, Kind),
-    /// An operator carries out the n-th step of what it decides.
+    /// An operator performs the n-th step of its decision.
     Perform(usize, usize, Fate),
-    /// A request on the wire arrives.
+    /// A request in flight arrives.
     Arrive(usize),
-    /// A request on the wire never arrives.
+    /// A request in flight never arrives.
     Vanish(usize),
 }
 
 impl Move {
-    /// Returns the fault that this step is, if it is one.
+    /// Returns the fault that this step is; `None` for any other step.
     #[must_use]
     pub fn fault(self) -> Option<Fault> {
         match self {
@@ -127,20 +127,20 @@ impl Move {
 }
 
 impl State {
-    /// Returns whether this claim is unbroken.
+    /// Returns whether a claim is not broken.
     #[must_use]
     pub fn keeps(&self, claim: Claim) -> bool {
         self.cluster.broken != Some(claim)
     }
 
-    /// Returns whether all executions are terminal and all runs finished.
+    /// Returns whether all executions are terminal and all runs are finished.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.cluster.existing().all(|execution| execution.phase.is_terminal())
             && !self.cluster.existing_runs().any(Run::is_unfinished)
     }
 
-    /// Returns whether a user may release a run while nothing is in flight.
+    /// Returns whether a user may release a run: nothing may be in progress that could race with the release.
     fn is_poked_without_a_race(&self, run: Run) -> bool {
         let owner = self.cluster.owner(run);
         let waits = |it: Execution| it.phase == Phase::Undecided || it.waits;
@@ -228,7 +228,7 @@ impl Setting {
         if operator.life != Life::Up {
             return;
         }
-        // An event that is delivered during a task makes no difference before the task's end.
+        // If an event is delivered during a task, it has no effect before the end of the task.
         if operator.task.is_empty() {
             for kind in Kind::ALL {
                 let in_list = kind == Kind::Run && operator.view.listing.is_some();
@@ -249,13 +249,13 @@ impl Setting {
         }
     }
 
-    /// Returns how many executions are still to be created.
+    /// Returns the number of executions that are still to be created.
     fn missing(&self, state: &State) -> usize {
         let made = state.cluster.executions.iter().filter(|made| made.id.uid == made.id.name).count();
         self.executions.saturating_sub(made)
     }
 
-    /// Returns whether anything except a fault can happen.
+    /// Returns whether anything except a fault can still happen.
     #[must_use]
     pub fn goes_on(&self, state: &State) -> bool {
         let mut moves = Vec::new();
@@ -332,7 +332,8 @@ impl Model for Setting {
             Move::EndInPart(run, end) => cluster.end_run(run, end),
             Move::Poke(run) => {
                 cluster.poke(run);
-                // All operators see it before anything else happens. Races with a user's release are not judged.
+                // All operators see the release before anything else happens. Races with a user's release are not
+                // judged.
                 for operator in operators.iter_mut() {
                     while operator.deliver(Kind::Run, cluster) || operator.deliver(Kind::Residue, cluster) {}
                 }

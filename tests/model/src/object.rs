@@ -1,20 +1,20 @@
-//! The objects of the model cluster, with small integers for the values that the API server assigns.
+//! The objects of the model. Small integers replace the values that the API server assigns.
 //!
 //! Versions count the writes of one object. Preconditions and expectations only compare versions of the same object.
 
 use std::fmt;
 
-/// Identifies a `WorkflowExecution`: its place in the order of creation, and its name.
+/// Identifies a `WorkflowExecution` by its position in the order of creation, and by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExecutionId {
     /// The uid.
     pub uid: u8,
-    /// The name. An execution that was made again shares it with the deleted one.
+    /// The name. An execution that was created again has the name of the deleted one.
     pub name: u8,
 }
 
 impl ExecutionId {
-    /// Returns its namespace, if there are two.
+    /// Returns the execution's namespace, if there are two namespaces.
     #[must_use]
     pub fn namespace(self) -> u8 {
         self.name % 2
@@ -33,73 +33,73 @@ impl fmt::Display for ExecutionId {
     }
 }
 
-/// Identifies a run: its place in the order of creation. It is the uid.
+/// Identifies a run by its position in the order of creation, which is its uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunUid(pub u8);
 
-/// The place of a run in its chain, which is also its name.
+/// The position of a run in its chain, which is also its name.
 pub type Number = u8;
 
-/// A `resourceVersion`, counted per object.
+/// A `resourceVersion`, which is counted for each object.
 pub type Version = u8;
 
-/// The phase of an execution, with the related fields of its status.
+/// The phase of an execution, with related fields of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// No phase, or Pending.
     Undecided,
     /// Committed to a run.
     Running(RunUid),
-    /// Its run succeeded.
+    /// The run of the execution has succeeded.
     Completed,
-    /// It failed.
+    /// The execution has failed.
     Failed {
-        /// `wasExecutionFailure`.
+        /// The value of `wasExecutionFailure`.
         ran: bool,
     },
-    /// It was skipped.
+    /// The execution was skipped.
     Skipped,
 }
 
 impl Phase {
-    /// Returns whether it is final.
+    /// Returns whether the phase is final.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed { .. } | Self::Skipped)
     }
 
-    /// Returns whether the record says that nothing of the workflow ran.
+    /// Returns whether the status says that nothing of the workflow ran.
     #[must_use]
     pub fn says_nothing_ran(self) -> bool {
         matches!(self, Self::Skipped | Self::Failed { ran: false })
     }
 }
 
-/// A `WorkflowExecution` as the API server keeps it.
-#[allow(clippy::struct_excessive_bools)] // each is a field of its own there, and any may go with any
+/// A `WorkflowExecution` in the API server.
+#[allow(clippy::struct_excessive_bools)] // each is a separate field in the status, and all combinations are possible
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Execution {
-    /// Which one.
+    /// The identity of the execution.
     pub id: ExecutionId,
-    /// How many times it was written.
+    /// The number of writes so far.
     pub version: Version,
-    /// Its phase.
+    /// The phase of the execution.
     pub phase: Phase,
-    /// `status.runSequence`; 0 if absent.
+    /// The value of `status.runSequence`; 0 if it is absent.
     pub sequence: Number,
-    /// Whether a user has asked for its cancellation.
+    /// Whether a user has requested the cancellation.
     pub cancelled: bool,
-    /// Whether its status says that the target drains.
+    /// Whether the status says that the target drains.
     pub draining: bool,
-    /// How many attempts its status has; 0 without a retry policy, or before the first.
+    /// The number of attempts in the status; 0 without a retry policy, or before the first attempt.
     pub attempts: u8,
-    /// Whether the last attempt waits to begin.
+    /// Whether the last attempt has not begun yet.
     pub waits: bool,
-    /// Whether its status says that something ran of an attempt that is over.
+    /// Whether the status says that something of a finished attempt ran.
     pub ran: bool,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Progress {
     /// Created with `PipelineRunPending`.
@@ -108,76 +108,76 @@ pub enum Progress {
     Released,
     /// Finished.
     Done {
-        /// Whether it succeeded.
+        /// Whether the run succeeded.
         ok: bool,
-        /// Whether something of it may have run, if it did not succeed.
+        /// Whether something of the run may have run, if the run did not succeed.
         ran: bool,
     },
 }
 
-/// How Tekton ends a run.
+/// The end that Tekton gives a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
-    /// It succeeds, unless a user has cancelled it.
+    /// The run succeeds, unless a user has cancelled it.
     Well,
-    /// It fails, and it is proven that nothing of it ran.
+    /// The run fails, and it is proven that nothing of it ran.
     Unstarted,
-    /// It fails half way.
+    /// The run fails half-way.
     Broken,
 }
 
-/// A run as the API server keeps it.
+/// A run in the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
-    /// Which one.
+    /// The identity of the run.
     pub uid: RunUid,
-    /// Its place in the chain.
+    /// The position of the run in its chain.
     pub number: Number,
-    /// Its owner; `None` for a foreign run.
+    /// The owner of the run; `None` for a foreign run.
     pub owner: Option<ExecutionId>,
-    /// How many times it was written.
+    /// The number of writes so far.
     pub version: Version,
-    /// How far it has come.
+    /// The progress of the run.
     pub progress: Progress,
-    /// Whether Tekton was asked to cancel it.
+    /// Whether Tekton was asked to cancel the run.
     pub cancelled: bool,
 }
 
 impl Run {
-    /// Returns whether it can still do something, by itself or after a release.
+    /// Returns whether the run can still do something, possibly after a release.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.progress, Progress::Done { .. })
     }
 
-    /// Returns whether it was released and is not finished.
+    /// Returns whether the run is released and unfinished.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.progress == Progress::Released
     }
 }
 
-/// What a run leaves behind: a pod. It exists from the run's release to some time after its end. Its uid is the run's.
+/// A pod of a run. It exists from the release of the run until some time after the run's end, and has the run's uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Residue {
-    /// The run that left it.
+    /// The run to which the pod belongs.
     pub run: RunUid,
-    /// The owner of that run.
+    /// The owner of the run.
     pub owner: Option<ExecutionId>,
 }
 
-/// The watches.
+/// The kinds of watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Of `WorkflowExecution`s.
+    /// The watch of `WorkflowExecution`s.
     Execution,
-    /// Of runs.
+    /// The watch of runs.
     Run,
-    /// Of what runs leave behind.
+    /// The watch of the remains of runs.
     Residue,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds of watches.
     pub const ALL: [Self; 3] = [Self::Execution, Self::Run, Self::Residue];
 }

@@ -1,8 +1,9 @@
-//! One operator process: its knowledge, its current task, and how it carries out a decision.
+//! One operator process: its knowledge, its current task, and how it performs a decision.
 //!
-//! This mirrors the engine and the performer. Two things are left out because they change nothing that can be seen:
-//! - A decision and its first step are one step of the model. An earlier decision on the same view is the same.
-//! - An own write is in the view at once, because nothing is decided before the watch has delivered it.
+//! The model follows the engine and the performer of the operator. Two things are left out, which has no visible
+//! effect:
+//! - A decision and its first step are one step of the model. An earlier decision on the same view would be equal.
+//! - The operator's own write is in the view immediately, because nothing is decided before the watch has delivered it.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -19,15 +20,15 @@ use crate::view::View;
 /// What happens to the request of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// The request is answered.
+    /// The operator gets the answer.
     Answered,
-    /// The answer is lost.
+    /// The request is carried out, but the answer is lost.
     AnswerLost,
-    /// The request is given up, and arrives later.
+    /// The operator gives up, and the request arrives later.
     Late,
-    /// The request is answered, and arrives again later.
+    /// The operator gets the answer, and the request arrives again later.
     Twice,
-    /// The create is refused.
+    /// The API server refuses the create.
     Refused,
 }
 
@@ -35,7 +36,7 @@ impl Fate {
     /// All fates.
     pub const ALL: [Self; 5] = [Self::Answered, Self::AnswerLost, Self::Late, Self::Twice, Self::Refused];
 
-    /// Returns the fault behind it, if there is one.
+    /// Returns the fault in this fate; `None` without a fault.
     #[must_use]
     pub fn fault(self) -> Option<Fault> {
         match self {
@@ -48,41 +49,41 @@ impl Fate {
     }
 }
 
-/// How far a process has come.
+/// How far the start of a process is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Life {
-    /// It does not run, and has no memory.
+    /// The process does not run, and has no memory.
     #[default]
     Down,
-    /// It has listed the executions, not yet the runs.
+    /// The process has listed the executions, but not the runs.
     Listing,
-    /// All lists have arrived.
+    /// The process has all lists.
     Up,
 }
 
-/// Identifies the process, for people. Processes are alike, so this is no part of the state.
+/// A name for a process in texts. It is not part of the state, because processes are interchangeable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Label(pub char);
 
-/// An operator.
+/// An operator process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operator {
-    /// How far it has come.
+    /// How far the start of the process is.
     pub life: Life,
-    /// Its view.
+    /// The view of the process.
     pub view: View,
-    /// How many of the kept events of each watch it has seen.
+    /// How many of the kept events of each watch the process has seen.
     pub seen: [usize; 3],
-    /// The remaining steps of the last decision. It decides nothing before they are done.
+    /// The remaining steps of the last decision. The process decides again only after the last of them.
     pub task: Vec<Step>,
-    /// Its writes that it has not seen yet, if they are not in the view at once.
+    /// Own writes that the process has not seen yet. There are none if own writes are in the view immediately.
     pub awaits: Vec<Awaited>,
-    /// Its name, for people.
+    /// The name of the process in texts.
     pub label: Label,
 }
 
 impl Operator {
-    /// Returns the steps that it can take next: the rest of its task, or else the decision on its view.
+    /// Returns the possible next steps: the rest of the task, or, if there is none, the decision on the view.
     #[must_use]
     pub fn steps(&self, translation: Translation) -> Rc<[Step]> {
         match self.life {
@@ -93,14 +94,14 @@ impl Operator {
         }
     }
 
-    /// Dies.
+    /// Ends the process, whose memory is lost.
     pub fn crash(&mut self) {
         let view = View { watches: self.view.watches, ..View::default() };
         *self = Self { label: self.label, view, ..Self::default() };
     }
 
-    /// Starts with the lists of everything except runs; a second call lists the runs. Other orders would show nothing
-    /// more. Except for the order of runs, a list equals an earlier list and the events since.
+    /// Starts with the lists of everything except runs. A second call lists the runs. No other order needs to be tried:
+    /// except for the order of runs, a list is equal to an earlier list and the events since.
     pub fn list(&mut self, cluster: &Cluster) {
         if self.life == Life::Down {
             self.view.list_others(cluster);
@@ -124,7 +125,7 @@ impl Operator {
         self.check_awaited(|uid| cluster.run(uid).is_none());
     }
 
-    /// Takes in the next event of a watch. Returns whether there was one.
+    /// Applies the next event of a watch to the view. Returns whether there was one.
     pub fn deliver(&mut self, kind: Kind, cluster: &Cluster) -> bool {
         if kind == Kind::Run && self.view.go_on_listing() {
             let to_come = &cluster.run_events[self.seen[Kind::Run as usize]..];
@@ -152,7 +153,7 @@ impl Operator {
         is_one
     }
 
-    /// Carries out one step. Returns whether that changed the cluster or the knowledge of the process.
+    /// Performs one step. Returns whether it changed the cluster or the knowledge of the process.
     pub fn perform(
         &mut self,
         index: usize,
@@ -201,7 +202,7 @@ impl Operator {
                 cluster.confirms(premise, left_out) && self.write(premise, request, fate, cluster, wire, left_out)
             }
         };
-        // A first step that changes nothing leaves the decision untouched: another step may be tried first.
+        // If the first step changes nothing, the decision is not begun, and another step may be tried first.
         if done || !is_new {
             steps.sort_unstable();
             self.task = steps;
@@ -260,7 +261,7 @@ impl Operator {
         }
     }
 
-    /// Ends the waits for writes that the view shows, and for runs that are gone.
+    /// Stops waiting for writes that the view shows, and for runs that are gone.
     fn check_awaited(&mut self, gone: impl Fn(RunUid) -> bool) {
         let view = &self.view;
         self.awaits.retain(|awaited| {
@@ -272,7 +273,7 @@ impl Operator {
         });
     }
 
-    /// Takes in events until the view shows a write.
+    /// Applies events to the view until it shows a write.
     fn await_own(&mut self, awaited: Awaited, cluster: &Cluster) {
         if cluster.terms.lists_again {
             if !self.view.holds(awaited) {

@@ -1,11 +1,11 @@
-//! The requests of an operator to the API server: each write with its precondition, and the live reads before it.
+//! The requests of an operator to the API server: writes with their preconditions, and live reads before them.
 
 use crate::object::{ExecutionId, Number, Phase, RunUid, Version};
 
-/// One write in flight. It can arrive late, twice or never.
+/// A write in flight. It can arrive late, twice or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Request {
-    /// Creates a run, pending. Precondition: the name is absent.
+    /// Creates a pending run. Precondition: the name does not exist.
     Create {
         /// The owner of the run.
         owner: ExecutionId,
@@ -16,32 +16,32 @@ pub enum Request {
     Status {
         /// The execution.
         execution: ExecutionId,
-        /// The version that the decision rests on.
+        /// The version on which the decision was made.
         version: Version,
         /// The change.
         write: StatusWrite,
     },
-    /// Releases a run. Precondition: its uid, and that it is pending.
+    /// Releases a run. Precondition: the run has this uid and is pending.
     Release {
-        /// Which run.
+        /// The uid of the run.
         run: RunUid,
-        /// Its name.
+        /// The number in the run's name.
         number: Number,
     },
     /// Deletes a pending run. Precondition: its uid and version.
     Delete {
-        /// Which run.
+        /// The uid of the run.
         run: RunUid,
-        /// Its name.
+        /// The number in the run's name.
         number: Number,
-        /// The version in which the operator saw the run.
+        /// The version of the run that the operator has seen.
         version: Version,
     },
     /// Cancels a run. Precondition: its uid.
     Cancel {
-        /// Which run.
+        /// The uid of the run.
         run: RunUid,
-        /// Its name.
+        /// The number in the run's name.
         number: Number,
     },
 }
@@ -51,9 +51,9 @@ pub enum Request {
 pub enum StatusWrite {
     /// Phase Running: the commit to a run.
     Commit {
-        /// Which run.
+        /// The uid of the run.
         run: RunUid,
-        /// Its number.
+        /// The number of the run.
         number: Number,
     },
     /// An attempt has failed, and another follows.
@@ -61,24 +61,24 @@ pub enum StatusWrite {
         /// Whether the status says that something of an attempt ran.
         ran: bool,
     },
-    /// The execution will not commit to a run up to this number.
+    /// The execution will not commit to any run up to this number.
     GiveUp(Number),
     /// Phase Completed or Failed.
     Finish {
         /// The final phase.
         phase: Phase,
-        /// The number that was tried, if it is new.
+        /// The number that the last attempt used, if it is new.
         number: Option<Number>,
-        /// Whether the status says that the target drains.
+        /// Whether the status says that the target still drains.
         draining: bool,
     },
-    /// The target has drained after the end.
+    /// After the end of the execution, the target has drained.
     Freed,
     /// Phase Skipped.
     Skip(Fact),
 }
 
-/// The fact that a skip rests on.
+/// The fact on which a skip is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fact {
     /// This run exists and is unfinished.
@@ -89,57 +89,57 @@ pub enum Fact {
     Holds(ExecutionId),
 }
 
-/// A fact to read live before a write. It stays true once it is true, so the read and the write are one step.
+/// A fact that is read live before a write. Once true it stays true, so the read and the write are one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Premise {
-    /// Nothing is read.
+    /// No fact is read.
     None,
-    /// These executions are gone: a set of uids.
+    /// These executions are gone. They are a set of uids.
     OwnersGone(u8),
     /// This run is gone.
     RunGone(RunUid),
 }
 
-/// A part of a decision that is carried out on its own.
+/// A part of a decision that is performed separately.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// One write.
     Write(Premise, Request),
-    /// A live read of something that can change again before the write, which comes later.
+    /// A live read of a fact that may change again before the write. The write is a later step.
     ReadFirst {
-        /// What is read.
+        /// The fact to read.
         read: Read,
-        /// Which owners must be gone as well.
+        /// Owners that must be gone too.
         premise: Premise,
         /// The write.
         request: Request,
     },
-    /// The live read before a batch of skips. The writes come later.
+    /// A live read before several skips. The writes are later steps.
     ReadFact {
-        /// The fact that the skips rest on.
+        /// The fact on which the skips are based.
         fact: Fact,
-        /// The executions to skip, with the versions that the decision rests on.
+        /// The executions to skip, with the versions on which the decision was made.
         skipped: Vec<(ExecutionId, Version)>,
     },
-    /// The live read of an execution that no watch delivers.
+    /// A live read of an execution that no watch delivers.
     ReadOwner(ExecutionId),
 }
 
-/// What a live read found of an execution that no watch delivers.
+/// The result of a live read of an execution that no watch delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OwnerRead {
-    /// It is terminal or gone.
+    /// The execution is terminal or gone.
     Over,
-    /// It waits for its next attempt.
+    /// The execution waits for its next attempt.
     Waits,
-    /// Neither.
+    /// Neither is the case.
     Late,
 }
 
 /// A fact that is read live some time before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// Nothing is left of runs of other executions.
+    /// Nothing is left of the runs of other executions.
     NothingLeft(ExecutionId),
     /// Nothing is left of any run.
     AllDrained,

@@ -1,4 +1,4 @@
-//! The searches: the setting of each, and the expected finding.
+//! The searches, each with a setting and the expected finding.
 
 use std::time::{Duration, Instant};
 
@@ -16,25 +16,25 @@ use crate::translate::{Reads, Translation};
 pub struct Search {
     /// The setting.
     pub setting: Setting,
-    /// The claim that must be found broken; `None` if all claims must hold.
+    /// The claim that the search must find broken; `None` if all claims must hold.
     pub breaks: Option<Claim>,
-    /// Whether it takes seconds, and is an everyday test.
+    /// Whether the search takes only seconds, and is an everyday test.
     pub quick: bool,
 }
 
-/// The finding of a search.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// How many different states were visited.
+    /// The number of different states that were visited.
     pub states: usize,
-    /// How long it took.
+    /// The duration of the search.
     pub took: Duration,
-    /// The claim that was broken, with the steps that broke it. The search then stops.
+    /// The claim that was broken, and the steps that broke it. The search has then stopped.
     pub broken: Option<(Claim, Trace)>,
 }
 
 impl Found {
-    /// Returns whether the search found what was expected.
+    /// Returns whether the result is the expected one.
     #[must_use]
     pub fn is_as_expected(&self, search: &Search) -> bool {
         self.broken.as_ref().map(|(claim, _)| *claim) == search.breaks
@@ -42,7 +42,7 @@ impl Found {
 }
 
 impl Search {
-    /// Begins the description of a search in which all claims must hold.
+    /// Returns a search in which all claims must hold.
     fn of(executions: usize, operators: usize, faults: &[Fault]) -> Self {
         let setting = Setting {
             executions,
@@ -63,31 +63,31 @@ impl Search {
         Self { quick: true, ..self }
     }
 
-    /// All operators run from the beginning.
+    /// Makes all operators run from the beginning.
     fn all_running(mut self) -> Self {
         self.setting.running = self.setting.operators;
         self
     }
 
-    /// Executions that were created later are preferred.
+    /// Makes executions preferred that were created later.
     fn latest_first(mut self) -> Self {
         self.setting.translation.latest_first = true;
         self
     }
 
-    /// Finished runs are deleted as soon as the core allows it.
+    /// Makes the core delete finished runs as soon as it may.
     fn no_retention(mut self) -> Self {
         self.setting.translation.retains_nothing = true;
         self
     }
 
-    /// Runs leave pods behind.
+    /// Makes runs leave pods behind.
     fn drains(mut self) -> Self {
         self.setting.drains = true;
         self
     }
 
-    /// What is left of other runs is read live before a commit.
+    /// Adds a live read of other runs' remains before a commit.
     fn reads_residue(mut self) -> Self {
         self.setting.translation.reads = Reads::Residue;
         self
@@ -103,27 +103,27 @@ impl Search {
         self
     }
 
-    /// Each operator watches a namespace of its own.
+    /// Makes each operator watch a namespace of its own.
     fn apart(mut self) -> Self {
         self.setting.apart = true;
         self
     }
 
-    /// Executions have two attempts.
+    /// Gives executions two attempts.
     fn retries(mut self) -> Self {
         self.setting.attempts = 2;
         self.setting.translation.attempts = 2;
         self
     }
 
-    /// Only this claim is judged, and must be found broken.
+    /// Judges only this claim, which the search must find broken.
     fn breaks(mut self, claim: Claim) -> Self {
         self.setting.judged = Claims::of(&[claim]);
         self.breaks = Some(claim);
         self
     }
 
-    /// Searches all states, or until a claim is broken.
+    /// Visits all states, or stops when a claim is broken.
     #[must_use]
     pub fn run(&self, threads: usize) -> Found {
         let started = Instant::now();
@@ -138,7 +138,7 @@ impl Search {
         Found { states: checker.unique_state_count(), took: started.elapsed(), broken }
     }
 
-    /// Returns a short description.
+    /// Returns a short description of the search.
     #[must_use]
     pub fn name(&self) -> String {
         let Setting { executions, operators, running, drains, attempts, apart, stranger, translation, .. } =
@@ -179,8 +179,8 @@ impl Search {
     }
 }
 
-/// The searches of the protocol, in which every claim holds. (Waiting for own writes saves requests, and no search
-/// found a claim that breaks without it. It is therefore listed here, and not with the rules that are needed.)
+/// Returns the searches of the protocol, in which every claim holds. They include a search that does not wait for own
+/// writes. Waiting saves requests, but no search found a claim that breaks without it.
 #[must_use]
 pub fn protocol() -> Vec<Search> {
     use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Poke, Refused, Relist, Remake, Touch, Twice, Unmake};
@@ -246,12 +246,13 @@ pub fn protocol() -> Vec<Search> {
     ]
 }
 
-/// A late create leaves a pending run below the number that its execution has reached, and a user releases the run.
+/// Returns a search in which a user releases a pending run. A late create has left this run, with a lower number than
+/// the execution has reached.
 fn poked() -> Search {
     Search::of(2, 1, &[Fault::Poke, Fault::Late]).latest_first().no_retention().retries()
 }
 
-/// Searches with a rule left out, each with a claim that breaks without the rule.
+/// Returns searches with one rule left out, each with a claim that breaks without the rule.
 #[must_use]
 pub fn left_out() -> Vec<Search> {
     use Fault::{Crash, Erase, Late, Linger, Refused, Relist, Remake, Unmake};

@@ -1,4 +1,4 @@
-//! The writes that the API server carries out, each with its precondition. The true history judges each.
+//! The API server carries out a write if its precondition is met. The true history judges each write.
 
 use crate::claim::Claim;
 use crate::cluster::{Answer, Awaited, Cluster, Created, Event, Made};
@@ -6,11 +6,11 @@ use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Run, RunUid, Version};
 use crate::request::{Fact, Request, StatusWrite};
 
-/// More runs, counting gone ones that something refers to, than any schedule with the searches' budgets needs.
+/// More runs than any sequence of steps needs. Deleted runs count while something refers to them.
 const MAX_RUNS: usize = 12;
 
 impl Cluster {
-    /// Carries out a write, if its precondition holds.
+    /// Carries out a write if its precondition is met.
     pub fn apply(&mut self, request: Request, left_out: LeftOut) -> Answer {
         match request {
             Request::Create { owner, number } => self.create(owner, number, left_out),
@@ -97,7 +97,7 @@ impl Cluster {
         Answer::Written(Awaited::Execution(object.id, object.version))
     }
 
-    /// Records that an execution has committed to a run, and for which attempt. The run may be released already.
+    /// Records that an execution has committed to a run, and for which attempt. The run may already be released.
     fn note_commit(&mut self, object: Execution, run: RunUid) {
         let Some(created) = self.runs.get_mut(usize::from(run.0)) else { return };
         created.committed |= created.object.is_some();
@@ -162,7 +162,7 @@ impl Cluster {
     fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
         let unchecked = left_out == LeftOut::ReleasePrecondition;
         let found = self.named(number).filter(|found| unchecked || found.uid == run);
-        // Without its check, the patch still removes a field, and fails if the field is absent.
+        // Without its test, the patch still removes a field, and fails if there is no such field.
         match found.filter(|found| found.progress == Progress::Pending) {
             Some(found) => {
                 self.start(found.uid);
@@ -206,8 +206,8 @@ impl Cluster {
         }
     }
 
-    /// Returns whether an execution holds the target: one of its runs was released, it is Running, and no user has
-    /// erased its run.
+    /// Returns whether an execution holds the target. It does if it is Running, one of its runs was released, and no
+    /// user has deleted its run.
     fn is_held_by(&self, made: &Made) -> bool {
         let Some(Execution { phase: Phase::Running(run), .. }) = made.object else { return false };
         made.released != 0 && !self.runs.get(usize::from(run.0)).is_some_and(|created| created.erased)
@@ -232,7 +232,7 @@ impl Cluster {
         }
         self.change_run(run, |run| {
             run.cancelled = true;
-            // The cancelled run is released. Tekton ends it without starting anything.
+            // The cancelled run is released, but Tekton ends it without starting anything.
             if run.progress == Progress::Pending {
                 run.progress = Progress::Released;
             }

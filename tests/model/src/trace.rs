@@ -1,4 +1,4 @@
-//! A path through the model as text, step by step.
+//! A path through the model as text, one sentence for each step.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::object::{End, Kind, Phase, RunUid};
 use crate::operator::{Fate, Operator};
 use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 
-/// What happened, one sentence a step.
+/// A path as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The steps.
+    /// The steps, with one sentence each.
     pub steps: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Describes a path.
+/// Describes a path as text.
 #[must_use]
 pub fn tell(setting: &Setting, path: Path<State, Move>) -> Trace {
     let steps = path.into_vec().into_iter().filter_map(|(state, next)| Some(sentence(setting, &state, next?)));
@@ -147,7 +147,7 @@ fn write(cluster: &Cluster, request: Request) -> String {
     }
 }
 
-/// Names a run for people: by its number and its owner.
+/// Names a run by its number and its owner.
 fn named(cluster: &Cluster, uid: RunUid) -> String {
     match cluster.run(uid) {
         Some(run) => {

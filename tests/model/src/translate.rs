@@ -1,4 +1,5 @@
-//! From the model to the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
+//! Translates from the model to the core: a view becomes a [`Target`], and actions become [`Step`]s. This module calls
+//! the real `decide`.
 
 mod attempts;
 mod left_out;
@@ -30,42 +31,42 @@ use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 use crate::view::{Seen, View};
 use words::{LAST_UID, failed, moment, number_of, parse, read_run, read_version, run_id, small, version};
 
-/// How the model is translated.
+/// The options of the translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Translation {
-    /// Whether all executions were created in the same second and later ones have smaller uids, which makes them
-    /// preferred.
+    /// Whether all executions were created in the same second, with smaller uids for later ones. The later ones are
+    /// then preferred.
     pub latest_first: bool,
     /// Whether finished runs are deleted at once instead of after a day.
     pub retains_nothing: bool,
-    /// Which changeable facts the performer reads live before a write.
+    /// Which changeable facts an operator reads live before a write.
     pub reads: Reads,
-    /// The most attempts of an execution. With fewer than two it has no retry policy.
+    /// The most attempts of an execution. With fewer than two, there is no retry policy.
     pub attempts: u8,
-    /// What is left out of the protocol.
+    /// The rule that is left out of the protocol.
     pub left_out: LeftOut,
 }
 
-/// Live reads whose answer may be old when the write arrives. A search that is not about such a read omits it: a write
-/// can then do everything that it can do with the read.
+/// Live reads whose answer may be outdated when the write arrives. Most searches omit such a read: without it, a write
+/// can do everything that it could do with the read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reads {
-    /// No such read.
+    /// There is no such read.
     #[default]
     Nothing,
-    /// Before a commit: that nothing is left of other runs.
+    /// Before a commit, the operator reads that nothing is left of other runs.
     Residue,
 }
 
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
 
 thread_local! {
-    /// The decisions so far. A search meets the same view in very many states.
+    /// The decisions so far. The same view occurs in very many states of a search.
     static DECIDED: RefCell<Memo> = RefCell::default();
 }
 
 impl Translation {
-    /// Asks the core what to do on a view.
+    /// Returns what the core decides on a view.
     #[must_use]
     pub fn decide(self, view: &View) -> Rc<[Step]> {
         DECIDED.with_borrow_mut(|memo| {
@@ -83,8 +84,8 @@ impl Translation {
         steps
     }
 
-    /// The searches are about the lock, and the past of the target must forbid nothing. Every execution therefore has a
-    /// workflow of its own, and failures neither count nor back off.
+    /// Returns a policy by which the past of a target forbids nothing, because the searches are about the lock. Every
+    /// execution has a workflow of its own, and failures neither count nor back off.
     fn policy(self) -> Policy {
         Policy {
             retention: if self.retains_nothing { Duration::ZERO } else { Policy::default().retention },
@@ -213,9 +214,10 @@ impl Translation {
             released_at: Some(moment(55)),
             memory: RunMemory {
                 seen: run::Seen::default(),
-                // Far in the past. The findings about a run change nothing in the cluster.
+                // The time is far in the past. The findings about a run change nothing in the cluster.
                 diagnosed: Some(Box::new(Look { at: moment(60), since: moment(0), findings })),
-                // Far in the past. The core waits some time for the pods of a run that is done; here time stands still.
+                // The time is far in the past. The core waits some time for the pods of a finished run, but here time
+                // stands still.
                 done_seen: Some(moment(60)),
                 release_tried: None,
             },
@@ -227,7 +229,8 @@ impl Translation {
         if self.left_out == LeftOut::Owner { namesake().unwrap_or(owner) } else { owner }
     }
 
-    /// Returns the step of an action; `None` if it changes nothing in the cluster, or happens only after some time.
+    /// Returns the step of an action. `None` if the action does not change the cluster, or happens only after some
+    /// time.
     fn step(self, view: &View, action: &Action) -> Option<Step> {
         Some(match action {
             Action::Create { execution, number, .. } => {
@@ -246,7 +249,7 @@ impl Translation {
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
                     verdict::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
-                    // The rules that read the history never skip here (see `policy`). No skip rests on the other facts.
+                    // Rules about the history never skip here (see `policy`). No skip is based on the other facts.
                     verdict::Fact::Stands(_)
                     | verdict::Fact::OwnerGone(_)
                     | verdict::Fact::RunGone(..)
@@ -263,11 +266,11 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            // This changes nothing in the model: the run is marked for cancellation already.
+            // The run is already marked for cancellation, so this changes nothing in the model.
             Action::Change(change) if matches!(change.to, RunChange::AskedAgain(_)) => return None,
             Action::Change(change) => self.change(change),
             Action::ReadOwner { owner } => Step::ReadOwner(self.read_execution(owner)),
-            // No decision of the protocol reads their results, and no execution here has a time to live.
+            // No decision in the protocol uses the results of these actions, and no execution here has a time to live.
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
@@ -300,7 +303,7 @@ impl Translation {
                 StatusWrite::Finish { phase, number: number.map(small), draining: *draining }
             }
             Says::Freed => StatusWrite::Freed,
-            // These write only conditions, which no decision of the protocol reads.
+            // These change only conditions, which no decision in the protocol uses.
             Says::Progress { .. }
             | Says::Waiting { .. }
             | Says::HeldBack { .. }
@@ -309,7 +312,8 @@ impl Translation {
             | Says::Unguarded { .. } => return None,
         };
         let (premise, request) = (self.premise(facts), self.status(execution, version, write));
-        // The model reads also before the first commit of a chain. The operator does not, because nothing is left then.
+        // The model also reads before the first commit of a chain. The operator does not, because nothing can be left
+        // then.
         let reads = self.reads == Reads::Residue && self.left_out != LeftOut::Drain;
         Some(if reads && matches!(says, Says::Running { .. }) {
             let of_all = facts.iter().any(|fact| matches!(fact, verdict::Fact::DrainedOfAll(_)));
@@ -338,7 +342,8 @@ impl Translation {
         Request::Status { execution: self.read_execution(execution), version: read_version(version), write }
     }
 
-    /// Returns what is read before a write: that owners are gone, or a run. What runs left is read in its own step.
+    /// Returns what is read before a write: that owners or a run are gone. The remains of runs are read in a separate
+    /// step.
     fn premise(self, facts: &[verdict::Fact]) -> Premise {
         let mut owners = 0;
         for fact in facts {

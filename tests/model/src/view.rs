@@ -1,6 +1,6 @@
-//! The knowledge of one operator: what the watches delivered, and what it learned from its requests.
+//! The knowledge of one operator: what the watches delivered, and what it learnt from its requests.
 //!
-//! This mirrors the index of the operator, for one target.
+//! The view follows the operator's index, for one target.
 
 use crate::cluster::{Awaited, Cluster, Event};
 use crate::object::{Execution, ExecutionId, Number, Phase, Residue, Run};
@@ -11,48 +11,48 @@ use crate::request::OwnerRead;
 pub struct Seen {
     /// The object.
     pub run: Run,
-    /// Its place in the order of creation. Runs that were new in one list share a place.
+    /// The position of the run in the order of creation. Runs that were new in the same list have the same position.
     pub place: u8,
-    /// Whether its owner is proven to be gone.
+    /// Whether the run's owner is proven to be gone.
     pub orphan: bool,
 }
 
-/// A list of runs that is taken in one object at a time.
+/// A list of runs that arrives one object at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Listing {
-    /// The place of all runs that are new in it.
+    /// The position of all runs that are new in the list.
     pub place: u8,
-    /// All runs in it.
+    /// All runs in the list.
     pub all: Vec<Run>,
-    /// How many of these runs have been delivered, in the order of their names.
+    /// How many of the runs have arrived. They arrive in the order of their names.
     pub delivered: usize,
 }
 
 /// The view of one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
-    /// The namespace whose executions it watches; `None` for all.
+    /// The namespace whose executions the operator watches; `None` for all namespaces.
     pub watches: Option<u8>,
-    /// What it has read of owners in other namespaces.
+    /// What the operator has read of owners in other namespaces.
     pub elsewhere: Vec<(ExecutionId, OwnerRead)>,
-    /// The executions that it has seen, by uid.
+    /// The executions that the operator has seen, by uid.
     pub executions: Vec<Execution>,
-    /// The runs that it has seen, by uid, which is also the order of their places.
+    /// The runs that the operator has seen, by uid. This is also the order of their positions.
     pub runs: Vec<Seen>,
-    /// What it has seen of the remains of runs.
+    /// The remains of runs that the operator has seen.
     pub residue: Vec<Residue>,
-    /// The list of runs that is under way.
+    /// The list of runs that is still arriving.
     pub listing: Option<Listing>,
-    /// The refused creates, each with its execution, attempt and number. Only this process knows them.
+    /// The refused creates, each with its execution, attempt and number. Only this process remembers them.
     pub refused: Vec<(ExecutionId, u8, Number)>,
-    /// The undecided executions that had a run which it has seen disappear: a set of uids.
+    /// The undecided executions whose run the operator has seen disappear. They are a set of uids.
     pub had_runs: u8,
-    /// The highest number whose name it found taken by an object that the watch does not show.
+    /// The highest number whose name belongs to an object that the watch does not show.
     pub highest_taken: Number,
 }
 
 impl View {
-    /// Takes in the first lists of executions, and of what runs leave behind.
+    /// Applies the first lists of executions and of the remains of runs.
     pub fn list_others(&mut self, cluster: &Cluster) {
         let watches = self.watches;
         let is_watched = |found: &&Execution| watches.is_none_or(|namespace| namespace == found.id.namespace());
@@ -60,7 +60,7 @@ impl View {
         self.residue = cluster.residue().copied().collect();
     }
 
-    /// Takes in a list of runs. The runs that are new share a place, and runs that the list lacks are gone.
+    /// Applies a list of runs. New runs share a position, and runs that are not in the list are gone.
     pub fn list_runs(&mut self, cluster: &Cluster) {
         let place = self.next_place();
         for run in cluster.existing_runs() {
@@ -77,7 +77,7 @@ impl View {
         self.listing = Some(Listing { place: self.next_place(), all, delivered: 0 });
     }
 
-    /// Takes in the next object of the current list, or its end. Returns whether there is a list.
+    /// Applies the next object of the current list, or its end. Returns whether there is a current list.
     pub fn go_on_listing(&mut self) -> bool {
         let Some(listing) = &mut self.listing else { return false };
         let (next, place) = (listing.all.get(listing.delivered).copied(), listing.place);
@@ -91,7 +91,7 @@ impl View {
         true
     }
 
-    /// Takes in one event of the watch of executions.
+    /// Applies one event of the watch of executions.
     pub fn see_execution(&mut self, event: &Event<Execution>) {
         match *event {
             Event::Applied(object) if self.is_elsewhere(object.id) => {}
@@ -101,7 +101,7 @@ impl View {
                     Err(at) => self.executions.insert(at, object),
                 }
             }
-            // No watch reports the deletion of an execution elsewhere; `orphan` ignores it.
+            // No watch reports the deletion of an execution in another namespace. `orphan` ignores it.
             Event::Deleted(uid) => {
                 self.executions.retain(|known| known.id.uid != uid);
                 self.orphan(1 << uid);
@@ -110,7 +110,7 @@ impl View {
         self.tidy();
     }
 
-    /// Takes in one event of the watch of runs.
+    /// Applies one event of the watch of runs.
     pub fn see_run(&mut self, event: &Event<Run>) {
         match *event {
             Event::Applied(run) => {
@@ -122,7 +122,7 @@ impl View {
         self.tidy();
     }
 
-    /// Takes in one event of the watch of what runs leave behind.
+    /// Applies one event of the watch of the remains of runs.
     pub fn see_residue(&mut self, event: &Event<Residue>) {
         match *event {
             Event::Applied(residue) => {
@@ -135,7 +135,7 @@ impl View {
         self.tidy();
     }
 
-    /// Records that these owners are gone.
+    /// Records that the owners in this set are gone.
     pub fn orphan(&mut self, owners: u8) {
         let watches = self.watches;
         let is_watched = |owner: ExecutionId| watches.is_none_or(|namespace| namespace == owner.namespace());
@@ -144,13 +144,13 @@ impl View {
         }
     }
 
-    /// Returns whether no watch delivers an execution.
+    /// Returns whether an execution is in a namespace that no watch of the operator delivers.
     #[must_use]
     pub fn is_elsewhere(&self, id: ExecutionId) -> bool {
         self.watches.is_some_and(|namespace| namespace != id.namespace())
     }
 
-    /// Records what was read of an owner elsewhere. Returns whether that is new.
+    /// Records what was read of an owner in another namespace. Returns whether this is new.
     pub fn read_owner(&mut self, owner: ExecutionId, found: OwnerRead) -> bool {
         let before = self.elsewhere.clone();
         self.elsewhere.retain(|(known, _)| *known != owner);
@@ -159,7 +159,7 @@ impl View {
         self.elsewhere != before
     }
 
-    /// Returns whether it shows a write of its own.
+    /// Returns whether the view shows the result of an own write.
     #[must_use]
     pub fn holds(&self, awaited: Awaited) -> bool {
         match awaited {
@@ -190,7 +190,7 @@ impl View {
         self.runs.last().map_or(0, |last| last.place + 1)
     }
 
-    /// Forgets what the index forgets, and renumbers places from 0, because only their order matters.
+    /// Removes what the operator's index would remove. Renumbers positions from 0, because only their order matters.
     fn tidy(&mut self) {
         let executions = &self.executions;
         let waits = |known: &Execution| known.waits || known.phase == Phase::Undecided;

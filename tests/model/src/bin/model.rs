@@ -1,5 +1,5 @@
-//! Runs all searches, or those whose description contains the given word, and prints the findings. Fails if a search
-//! finds what it should not, or misses what it should find.
+//! Runs all searches, or those whose description contains a given word, and prints the findings. Fails if a search
+//! finds what it should not find, or does not find what it should.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use wfe_model::claim::Claim;
 use wfe_model::leave_out::LeftOut;
 use wfe_model::search::{self, Search};
 
-/// The number of cores of the smallest machine that runs this.
+/// The number of cores of the smallest machine that runs the searches.
 const THREADS: usize = 2;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs one search and prints its line. Returns whether it found what it should.
+/// Runs one search and prints a line about it. Returns whether the finding is the expected one.
 fn run(search: &Search) -> bool {
     let found = search.run(THREADS);
     let well = found.is_as_expected(search);

@@ -1,18 +1,18 @@
-//! The true history, by which every write is judged. No part of a real cluster remembers it.
+//! The true history, by which every write is judged. No part of a real cluster remembers this history.
 
 use super::{Cluster, Made};
 use crate::claim::Claim;
 use crate::object::{ExecutionId, Phase, Run, RunUid};
 
 impl Cluster {
-    /// Returns whether a run holds the target: it is committed or released, and unfinished.
+    /// Returns whether a run holds the target. It does if it is unfinished, and was committed or released.
     pub(crate) fn holds(&self, uid: RunUid) -> bool {
         self.runs.get(usize::from(uid.0)).is_some_and(|created| {
             created.object.is_some_and(|run| run.is_unfinished()) && (created.committed || created.released)
         })
     }
 
-    /// Records which executions existed while a run held the target, when the run is about to end.
+    /// Records which executions exist when a run is about to end that holds the target.
     pub(super) fn note_end(&mut self, uid: RunUid) {
         if self.holds(uid) {
             self.note_met(uid);
@@ -23,7 +23,7 @@ impl Cluster {
         self.runs[usize::from(uid.0)].met |= self.existing().fold(0, |met, execution| met | execution.id.bit());
     }
 
-    /// Records which executions existed while an execution was Running, when that is about to end.
+    /// Records which executions exist when an execution is about to stop being Running.
     pub(crate) fn note_hold(&mut self, id: ExecutionId) {
         if self.terms.attempts > 1 && self.is_running(id) {
             let met = self.existing().fold(0, |met, execution| met | execution.id.bit());
@@ -31,8 +31,8 @@ impl Cluster {
         }
     }
 
-    /// Records that something of an execution may have run. A released run without a commit belongs to none of its
-    /// attempts.
+    /// Records that something of an execution may have run. A released run to which its owner has not committed belongs
+    /// to no attempt.
     pub(super) fn note_ran(&mut self, run: Run) {
         if !self.runs[usize::from(run.uid.0)].committed {
             return;
@@ -43,7 +43,7 @@ impl Cluster {
         }
     }
 
-    /// Forgets the true history that can change no judgement any more. States with equal futures are then equal.
+    /// Removes history that cannot affect a judgement any more, so that states with equal futures become equal.
     pub fn forget(&mut self) {
         let undecided =
             self.existing().filter(|found| found.phase == Phase::Undecided).fold(0, |all, found| all | found.id.bit());
@@ -61,9 +61,10 @@ impl Cluster {
         }
     }
 
-    /// Judges the objects after any step.
+    /// Judges the claims about the objects after a step.
     pub fn judge(&mut self) {
-        // An attempt may be proven not to have started. With only one attempt, every released one counts as started.
+        // With several attempts, it may be proven that an attempt has not started. With only one, every released run
+        // counts as started.
         let several = self.terms.attempts > 1;
         let lies = |made: &Made| {
             let ran = if several { made.ran } else { made.released != 0 };

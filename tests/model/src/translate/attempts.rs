@@ -1,4 +1,4 @@
-//! The retry policy of an execution of the model, and its attempts.
+//! The retry policy and the attempts of an execution in the model.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::request::OwnerRead;
 use crate::view::View;
 
 impl Translation {
-    /// Returns what was read of owners that no watch delivers, long enough ago to be read again.
+    /// Returns what was read of owners that no watch delivers. The reads are old enough to be repeated.
     pub(super) fn elsewhere(self, view: &View) -> SmallMap<Elsewhere> {
         let next = NextAttempt { attempt: 2, of: 2, not_before: moment(61), ends_by: moment(50_000) };
         let found = |read: OwnerRead| match read {
@@ -36,7 +36,7 @@ impl Translation {
         known
     }
 
-    /// The second attempt is always due, and follows whether or not anything ran.
+    /// Returns a policy with which the second attempt is always due, whether or not anything ran.
     pub(super) fn retry(self, execution: Execution) -> Option<Box<Retry>> {
         if self.attempts < 2 || execution.phase.is_terminal() {
             return None;

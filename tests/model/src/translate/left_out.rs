@@ -1,4 +1,4 @@
-//! Decisions with a rule left out. The core has no hooks for this: the view before and the steps after are altered.
+//! Decisions with a rule left out. The core has no hooks for this, so the view before and the steps after are changed.
 
 use super::Translation;
 use crate::leave_out::LeftOut;
@@ -7,7 +7,7 @@ use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 use crate::view::View;
 
 impl Translation {
-    /// Alters the steps of a decision, if the rule that is left out needs that.
+    /// Changes the steps of a decision if the rule that is left out requires this.
     pub(super) fn leave_out(self, view: &View, steps: &mut Vec<Step>) {
         match self.left_out {
             LeftOut::Look => commit_blindly(view, |execution| execution.phase == Phase::Undecided, steps),
@@ -19,13 +19,13 @@ impl Translation {
         }
     }
 
-    /// Returns whether the view ignores what is left of an execution's own earlier attempt.
+    /// Returns whether the view ignores the remains of an execution's own earlier attempt.
     pub(super) fn overlooks(self, view: &View, left: Residue) -> bool {
         let waits = |owner: ExecutionId| view.executions.iter().any(|known| known.id == owner && known.waits);
         self.left_out == LeftOut::OwnRemains && left.owner.is_some_and(waits)
     }
 
-    /// Decides for the other executions as if an execution that waits for its next attempt had ended.
+    /// Changes a decision as if an execution that waits for its next attempt had ended.
     fn overlook_holds(self, view: &View, steps: &mut Vec<Step>) {
         let mut without = view.clone();
         for execution in without.executions.iter_mut().filter(|execution| execution.waits) {
@@ -49,7 +49,7 @@ impl Translation {
     }
 }
 
-/// Replaces the look: each of these executions commits to its pending run.
+/// Replaces the check before a commit: each of these executions commits to its pending run.
 fn commit_blindly(view: &View, whose: impl Fn(&Execution) -> bool, steps: &mut Vec<Step>) {
     for execution in view.executions.iter().filter(|execution| whose(execution)) {
         let Some(run) = pending_run(view, execution) else { continue };
@@ -71,7 +71,7 @@ fn pending_run(view: &View, execution: &Execution) -> Option<Run> {
     view.runs.iter().map(|seen| seen.run).find(|run| own(run) && run.number > execution.sequence)
 }
 
-/// Deletes the pending run of every execution that waits for its next attempt, as if nothing needed the run.
+/// Deletes the pending run of every execution that waits for its next attempt, as if no execution needed the run.
 fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
     for execution in view.executions.iter().filter(|execution| execution.waits) {
         let Some(Run { uid: run, number, version, .. }) = pending_run(view, execution) else { continue };
@@ -79,7 +79,7 @@ fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
     }
 }
 
-/// Never skips an execution with a pending run for an execution that waits for its next attempt.
+/// Removes skips of executions with a pending run if the reason is an execution that waits for its next attempt.
 fn spare_rivals_with_runs(view: &View, steps: &mut Vec<Step>) {
     let has_run = |id: ExecutionId| {
         view.runs.iter().any(|seen| seen.run.owner == Some(id) && seen.run.progress == Progress::Pending)

@@ -1,4 +1,4 @@
-//! Converts the numbers of the model to the names, uids, versions and times of `core`, and back.
+//! Converts the numbers of the model to the names, uids, versions and times of `core`, and vice versa.
 
 use wfe_core::Time;
 use wfe_core::execution::{ExecutionState, FailedState};
@@ -7,10 +7,10 @@ use wfe_core::reason::FailureReason;
 
 use crate::object::{Number, RunUid, Version};
 
-/// Uids have one digit. Their order as text is then their order as numbers.
+/// The largest uid. All uids have one digit, so that they sort as text in the same way as numbers.
 pub(super) const LAST_UID: u8 = 7;
 
-/// A failure whose backoff has passed.
+/// Returns a failure whose backoff is over.
 pub(super) fn failed(was_execution_failure: bool) -> ExecutionState {
     let (ended, next_allowed_execution) = (Some(moment(60)), Some(moment(61)));
     ExecutionState::Failed(FailedState {
@@ -49,7 +49,7 @@ pub(super) fn number_of(run: &name::RunId) -> Number {
     parse(&run.name)
 }
 
-/// The model wrote the text, so it is a number.
+/// Parses a number that the model has formatted.
 pub(super) fn parse(text: &str) -> u8 {
     text.parse().unwrap_or(u8::MAX)
 }
