@@ -1,4 +1,4 @@
-//! Plain requests of the floor client and of the benchmark itself. They read no more than they need.
+//! Plain requests of the floor client and of the benchmark itself. They read only the fields that are needed.
 
 use anyhow::{Context as _, Result, bail};
 use futures::io::AsyncBufRead;
@@ -12,14 +12,14 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::path::Path;
 
-/// How many objects a page of a list holds: as many as in the operator's lists.
+/// The number of objects on a page of a list, which is the same as in the operator's lists.
 pub(crate) const PAGE: usize = 500;
 /// The user agent of the floor client in the audit log.
 pub(crate) const AGENT: &str = "wfe-bench";
-/// Longer than any part of a benchmark.
+/// The duration of a watch, which is longer than any part of a benchmark.
 const WATCH_SECONDS: u32 = 3600;
 
-/// The identity of an object, and what its spec and status say about its end.
+/// The identity of an object, and the parts of its spec and status that show its progress.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Object {
     #[serde(default)]
@@ -52,7 +52,7 @@ pub(crate) struct Labels {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spec {
-    /// `PipelineRunPending` until the release.
+    /// The value is `PipelineRunPending` until the release.
     pub(crate) status: String,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the object if the request succeeded.
+    /// Returns the object in the answer if the request succeeded.
     pub(crate) fn object(&self) -> Result<Object> {
         if !(200..300).contains(&self.code) {
             bail!("the API server answered {}: {}", self.code, String::from_utf8_lossy(&self.body));
@@ -104,7 +104,7 @@ impl Answer {
     }
 }
 
-/// Creates a client like the operator's: it retries nothing by itself.
+/// Creates a client that is like the operator's: it does not retry requests on its own.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -129,7 +129,7 @@ pub(crate) async fn get(client: &Client, uri: &str) -> Result<Answer> {
     send(client, "GET", uri, "", String::new()).await
 }
 
-/// The six watches of an operator in one namespace.
+/// Returns the six collections that an operator in one namespace watches.
 pub(crate) fn watched(namespace: &str, execution_namespace: &str) -> [Collection; 6] {
     let of_runs = |group: &str, resource: &str| Collection {
         path: format!("{group}/namespaces/{execution_namespace}/{resource}"),
@@ -145,7 +145,7 @@ pub(crate) fn watched(namespace: &str, execution_namespace: &str) -> [Collection
     ]
 }
 
-/// The executions of a namespace.
+/// Returns the executions of a namespace.
 pub(crate) fn executions(namespace: &str) -> Collection {
     Collection {
         path: format!("/apis/kubernaut.ai/v1alpha1/namespaces/{namespace}/workflowexecutions"),
@@ -153,7 +153,7 @@ pub(crate) fn executions(namespace: &str) -> Collection {
     }
 }
 
-/// The runs of a namespace.
+/// Returns the runs of a namespace.
 pub(crate) fn runs(execution_namespace: &str) -> Collection {
     Collection {
         path: format!("/apis/tekton.dev/v1/namespaces/{execution_namespace}/pipelineruns"),
@@ -161,17 +161,17 @@ pub(crate) fn runs(execution_namespace: &str) -> Collection {
     }
 }
 
-/// The collection that a list or watch reads.
+/// A collection for a list or a watch.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     /// The path, such as `/apis/tekton.dev/v1/namespaces/x/pipelineruns`.
     pub(crate) path: String,
-    /// A query, such as `labelSelector=...`; may be empty.
+    /// The query, such as `labelSelector=...`; may be empty.
     pub(crate) query: String,
 }
 
 impl Collection {
-    /// Lists the collection page by page and returns the version of the list. `take` gets the objects of each page.
+    /// Lists the collection page by page, and returns the version of the list. `take` gets the objects of each page.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         client: &Client,
@@ -193,7 +193,7 @@ impl Collection {
         }
     }
 
-    /// Lists the collection and keeps nothing.
+    /// Lists the collection without keeping the objects.
     pub(crate) async fn list_bare(&self, client: &Client) -> Result<String> {
         self.list(client, |_: Vec<IgnoredAny>| {}).await
     }
@@ -217,7 +217,7 @@ pub(crate) fn changes(stream: impl AsyncBufRead) -> impl Stream<Item = Result<Ch
     })
 }
 
-/// Reads a watch to its end and keeps nothing.
+/// Reads a watch until its end without keeping the events.
 pub(crate) async fn drain(stream: impl AsyncBufRead) -> Result<()> {
     let mut lines = std::pin::pin!(stream.lines());
     while let Some(line) = lines.next().await {

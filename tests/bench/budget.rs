@@ -1,4 +1,4 @@
-//! The budgets, and whether the measures of a run keep them.
+//! The budgets, and whether the results of a run are within them.
 
 use crate::results::{Measure, Results};
 
@@ -6,7 +6,7 @@ use crate::results::{Measure, Results};
 pub(crate) struct Budget {
     pub(crate) what: &'static str,
     pub(crate) limit: Limit,
-    /// The unit as text.
+    /// The text of the unit.
     pub(crate) unit: &'static str,
     value: fn(&Results) -> Option<f64>,
 }
@@ -19,12 +19,12 @@ pub(crate) enum Limit {
 }
 
 impl Budget {
-    /// Returns what a run measured, if it measured this.
+    /// Returns the measured value of a run; `None` if it was not measured.
     pub(crate) fn value(&self, results: &Results) -> Option<f64> {
         (self.value)(results).filter(|value| value.is_finite())
     }
 
-    /// Returns whether a value keeps the budget.
+    /// Returns whether a value is within the budget.
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.limit {
             Limit::AtMost(limit) => value <= limit,
@@ -34,8 +34,8 @@ impl Budget {
 }
 
 impl Budget {
-    /// Returns whether the value depends on the speed and the other load of the machine. Counts, bytes and ratios to a
-    /// floor that was measured in turns depend on it little or not at all.
+    /// Returns whether the value depends on the speed of the machine, and on other load there. Counts, bytes and ratios
+    /// to the floor depend on these little or not at all.
     pub(crate) fn hangs_on_machine(&self) -> bool {
         matches!(self.unit, "ms" | "µs" | "% of a core")
     }
@@ -45,7 +45,7 @@ fn median(results: &Results, name: &str) -> Option<f64> {
     results.get(name).map(Measure::median)
 }
 
-/// Returns how many requests of these kinds the throughput rounds needed for each execution.
+/// Returns how many requests of these kinds each execution needed in the throughput rounds.
 fn requests(results: &Results, kinds: &[&str]) -> Option<f64> {
     results.get("throughput/ratio")?;
     let of = |kind: &&str| median(results, &format!("throughput/operator/requests/{kind}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The counters of the API server: its requests, its refusals, and whether it is still the same process.
+//! The counters of the API server: its requests, its refusals, and whether it was restarted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) type Request = String;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     requests: BTreeMap<Request, f64>,
-    /// Answers with status 429, or with 500 and more.
+    /// The number of answers with the status 429, 500 or higher.
     refused: f64,
     started_at: f64,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Counters {
 /// The difference between two readings of the counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
-    /// How many requests of each kind. Kinds without a request are left out.
+    /// The number of requests of each kind. Kinds without requests are left out.
     pub(crate) requests: BTreeMap<Request, f64>,
     /// What disturbed the measurement, as text.
     pub(crate) disturbed: Vec<String>,
@@ -65,7 +65,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Returns what the API server has counted since `self`.
+    /// Returns the difference to these counters now.
     pub(crate) async fn since(&self, client: &Client) -> Result<Counted> {
         let now = Self::read(client).await?;
         let mut counted = Counted::default();
@@ -86,7 +86,7 @@ impl Counters {
     }
 }
 
-/// Sends a trivial request all the time. Its duration shows whether the API server is slow for all clients.
+/// Sends a trivial request again and again. Its duration shows whether the API server is slow for all clients.
 #[derive(Debug)]
 pub(crate) struct Probe {
     took: Arc<Mutex<Vec<f64>>>,
@@ -102,17 +102,17 @@ impl Drop for Probe {
 impl Probe {
     /// The pause between two requests.
     const EVERY: Duration = Duration::from_millis(100);
-    /// In milliseconds. An API server on two busy cores answers within some tens.
+    /// The duration in milliseconds from which an answer is slow. An API server on two busy cores needs some tens.
     const SLOW: f64 = 150.0;
 
-    /// Starts the requests.
+    /// Starts to send requests.
     pub(crate) fn start(client: Client) -> Self {
         let took: Arc<Mutex<Vec<f64>>> = Arc::default();
         let to = Arc::clone(&took);
         let task = tokio::spawn(async move {
             loop {
                 let begun = Instant::now();
-                // A refusal is an answer too. A request without an answer took long, and counts with its time.
+                // A refusal is an answer too. A request without an answer took long, and its duration counts.
                 drop(api::get(&client, "/livez").await);
                 to.lock().unwrap_or_else(PoisonError::into_inner).push(millis(begun.elapsed()));
                 tokio::time::sleep(Self::EVERY).await;
@@ -121,7 +121,7 @@ impl Probe {
         Self { took, task }
     }
 
-    /// Returns a description if the answers took long.
+    /// Returns a description if the answers took too long.
     pub(crate) fn slow(&self) -> Option<String> {
         let took = median(&self.took.lock().unwrap_or_else(PoisonError::into_inner));
         (took > Self::SLOW).then(|| format!("an answer of the API server took {took:.0} ms"))

@@ -1,4 +1,4 @@
-//! The store of the API server, for objects that would take too long to create through the API server.
+//! The etcd of the API server, for objects whose creation through the API server would take too long.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api;
 
-/// How many writes one transaction may hold by default.
+/// The default limit of writes in one transaction.
 pub(crate) const AT_ONCE: usize = 128;
 
 /// A client of etcd's JSON gateway.
@@ -26,7 +26,7 @@ impl Etcd {
         Ok(String::from_utf8(BASE64_STANDARD.decode(value)?)?)
     }
 
-    /// Writes new values by their keys: at most `AT_ONCE`, all or none.
+    /// Writes new keys with their values, at most `AT_ONCE`, in one transaction.
     pub(crate) async fn create(&self, values: impl IntoIterator<Item = (String, String)>) -> Result<()> {
         let (mut absent, mut puts) = (Vec::new(), Vec::new());
         for (key, value) in values {

@@ -1,8 +1,8 @@
-//! What a crowd of executions in one namespace costs a single execution in another: how long it waits for its run
-//! beside thousands of undecided ones. The operator and the floor are measured in turns.
+//! How much a crowd of executions in one namespace delays a single execution in another namespace: how long this waits
+//! for its run beside thousands of undecided ones. The operator and the floor client are measured in turns.
 //!
-//! The floor here is the shortest possible wait. Each of the two namespaces has its own client, and the client of the
-//! crowd has one request in flight.
+//! The floor is the shortest possible wait here. Each of the two namespaces has its own floor client, and the crowd's
+//! client has only one request in flight.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,17 +16,18 @@ use crate::observer::{Observer, Seen};
 use crate::subject::{Kind, Subject};
 use crate::{Bench, player};
 
-/// The pause between two single executions: the next one must not meet unfinished writes of the last one.
+/// The pause between two single executions. The next one must not begin before the writes of the last one have
+/// finished.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many targets the crowd of rivals has.
+/// The number of targets of a crowd of rivals.
 const FEW: usize = 12;
 
-/// How the executions of a crowd relate.
+/// The targets of the executions in a crowd.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// Each has its own target, and runs.
+    /// Each execution has its own target, and runs.
     Own,
-    /// All are rivals for a few targets. One runs on each target, and the others are skipped.
+    /// All executions compete for a few targets. One runs on each target, and the others are skipped.
     Rivals,
 }
 
@@ -46,8 +47,8 @@ impl Shape {
     }
 }
 
-/// Measures single executions beside crowds of this size, of both shapes, in this many rounds. One operator watches all
-/// namespaces, so this never uses a cluster of the user.
+/// Measures single executions beside crowds of this size and of both shapes, in this many rounds. One operator watches
+/// all namespaces, so this must not use a user's cluster.
 pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> Result<()> {
     let other = Arc::clone(&bench.worlds.floor);
     let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };
@@ -76,7 +77,7 @@ pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> 
     measured
 }
 
-/// Measures single executions beside one crowd until all of the crowd are decided. Returns the p99 of their waits.
+/// Measures single executions beside a crowd until the whole crowd is decided. Returns the p99 of their waits.
 async fn beside(
     bench: &mut Bench,
     (world, other): (&World, &World),
@@ -84,7 +85,7 @@ async fn beside(
     shape: Shape,
     crowd: usize,
 ) -> Result<f64> {
-    // All executions of the crowd exist before the operator starts, so it has to decide on all of them.
+    // All executions of the crowd exist before the operator starts, so that it has to decide on all of them.
     let execution = |number| (format!("crowd-{number:05}"), shape.target(number));
     player::create_all(world, (0..crowd).map(execution)).await?;
     let observer = Observer::start(world).await?;
@@ -136,12 +137,12 @@ async fn clear(world: &World, other: &World) -> Result<()> {
     player::clear(other).await
 }
 
-/// The waits of single executions, in milliseconds.
+/// How long single executions waited, in milliseconds.
 #[derive(Default)]
 struct Singles {
-    /// From before the creation until the run exists.
+    /// The times from before the creation of an execution until its run existed.
     waited: Vec<f64>,
-    /// For the answer to the creation. This part belongs to the API server: the subject has no influence on it.
+    /// The times until the creation was answered. This part depends only on the API server.
     created: Vec<f64>,
 }
 

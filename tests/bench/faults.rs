@@ -1,5 +1,5 @@
-//! The same work while the API server throttles, is slow, or is restarted. No execution may be lost, and the numbers
-//! are marked as disturbed.
+//! The same work while the API server throttles, is slow, or is restarted. No execution may be lost. The results are
+//! marked as disturbed.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
 use crate::subject::{Operator, cpu_seconds};
 
-/// How many executions each disturbance gets.
+/// The number of executions for each disturbance.
 const COUNT: usize = 300;
 /// One of this many requests is refused.
 const EVERY: u64 = 5;
@@ -70,7 +70,7 @@ async fn disturbed(bench: &mut Bench, world: &World, name: &str, disturbance: Di
     marks.extend(probe.slow());
     let (cpu, requests) = (cpu_seconds(operator.pid())?, proxy.requests().len());
     let busiest = proxy.busiest_second(begun);
-    // No execution was lost, and none ran twice: each has completed, and each has exactly one run.
+    // No execution was lost, and none ran twice: each has completed with exactly one run.
     for wfe in world.wfes().await? {
         ensure!(wfe["status"]["phase"] == "Completed", "{name}: {wfe:#}");
     }

@@ -1,7 +1,8 @@
-//! The floor: a client that sends the same requests for each execution as the operator, and decides nothing.
+//! The floor client: it sends the same requests for each execution as the operator, but decides nothing.
 //!
-//! It is a separate process under the operator's service account. It works on as many targets and events at once as the
-//! operator, and reads the same watches. The extra time of the operator is the cost of deciding.
+//! The client is a process of its own with the operator's service account. It works on as many targets and events at
+//! the same time as the operator, and reads the same watches. The additional time of the operator is the cost of
+//! deciding.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -17,11 +18,11 @@ use tokio::task::JoinSet;
 use crate::api::{self, Change, Object, changes, drain};
 use crate::template::{Names, Rendered, Step, Templates};
 
-/// As many targets as the operator works on at once (`engine.rs`).
+/// The number of targets that the operator works on at the same time (`engine.rs`).
 const PARALLEL_TARGETS: usize = 32;
-/// As many writes as the operator sends at once on one target (`perform.rs`).
+/// The number of writes that the operator sends at the same time for one target (`perform.rs`).
 const PARALLEL_SKIPS: usize = 16;
-/// As many events as the operator writes at once (`events.rs`).
+/// The number of events that the operator writes at the same time (`events.rs`).
 const PARALLEL_EVENTS: usize = 4;
 
 /// The arguments of the floor client.
@@ -67,7 +68,7 @@ impl Pick {
     }
 }
 
-/// Sends the recorded requests. Cheap to clone.
+/// Sends the recorded requests. Clones share the client.
 #[derive(Clone)]
 struct Sender {
     client: Client,
@@ -86,7 +87,7 @@ impl Sender {
         self.events.send(self.templates.render(step, names)?).context("nobody writes events")
     }
 
-    /// Performs one step, and returns the next step if it can follow at once.
+    /// Performs one step, and returns the next step if it can follow immediately.
     async fn take(self, step: Step, mut names: Names) -> Result<(Names, Option<Step>)> {
         let written = self.send(step, &names).await?.metadata;
         let next = match step {
@@ -113,7 +114,8 @@ impl Sender {
     }
 }
 
-/// Runs until it is killed or a request fails. A floor that sends less than all requests would measure nothing.
+/// Runs until it is killed or a request fails. A floor client that has sent only some of the requests would measure
+/// nothing.
 pub(crate) async fn run(args: FloorArgs) -> Result<()> {
     let client = api::client(&args.kubeconfig).await?;
     let templates: Templates = serde_json::from_slice(&std::fs::read(&args.templates)?)?;
@@ -189,9 +191,9 @@ pub(crate) async fn run(args: FloorArgs) -> Result<()> {
 
 /// The progress of an execution.
 enum State {
-    /// Its first writes are in flight.
+    /// The first writes are in flight.
     Beginning,
-    /// Its first writes are in flight, and its run has already ended.
+    /// The first writes are in flight, but the run has already ended.
     EndsAtOnce,
     Running(Box<Names>),
     Over,
@@ -200,14 +202,14 @@ enum State {
 struct Floor {
     sender: Sender,
     pick: Pick,
-    /// The steps to perform, in the order in which they became due, as in the operator's queue.
+    /// The steps that are due, in the order in which they became due. The operator's queue has the same order.
     queue: VecDeque<(Step, Names)>,
     work: JoinSet<Result<(Names, Option<Step>)>>,
     states: HashMap<String, State>,
 }
 
 impl Floor {
-    /// Starts as many steps as may be in flight.
+    /// Starts further steps until as many as allowed are in flight.
     fn work(&mut self) {
         while self.work.len() < self.pick.parallel() {
             let Some((step, names)) = self.queue.pop_front() else { return };

@@ -1,5 +1,5 @@
-//! The benchmark measures the operator and a floor client, which sends the same requests and decides nothing. Both run
-//! on one machine in one benchmark run, in turns.
+//! The benchmark measures the operator and a floor client, which sends the same requests but decides nothing. Both are
+//! measured in turns, on the same machine and in the same run.
 //!
 //! ```text
 //! Stage ── a control plane without controllers: API server and etcd, and their clients
@@ -10,7 +10,7 @@
 //! Results ── every sample, as JSON; Page ── tables and charts of the last two runs, for docs/
 //! ```
 
-// A program for tests: it prints its results, and an error ends it.
+// This is a program for tests: it prints its results, and an error ends it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod api;
@@ -53,7 +53,7 @@ use crate::results::Results;
 use crate::size::{FULL, QUICK, Size};
 use crate::subject::{Operator, Subjects};
 
-/// Where the last two runs are kept for the documentation.
+/// The directory with the last two runs that were kept for the documentation.
 const KEPT: &str = "docs/benchmark";
 
 /// Measures what the operator costs in comparison with a floor.
@@ -114,7 +114,8 @@ struct RunArgs {
     keep: bool,
 }
 
-/// One world for each subject, which sees nothing of the other one, and one world with many old executions.
+/// The worlds: one for each subject, so that a subject does not see the other's objects, and one with many old
+/// executions.
 #[derive(Clone)]
 struct Worlds {
     floor: Arc<World>,
@@ -137,7 +138,7 @@ impl Bench {
         println!("{:>5} s  {line}", self.begun.elapsed().as_secs());
     }
 
-    /// Records that a step was disturbed. The page lists this.
+    /// Records that a step was disturbed, which the page then lists.
     fn disturbed(&mut self, what: &str, how: &str) {
         let line = format!("{what}: {how}");
         self.say(&format!("DISTURBED: {line}"));
@@ -145,7 +146,7 @@ impl Bench {
     }
 }
 
-// Operators die with the thread that starts them. This thread lives until the end.
+// Operators end with the thread that starts them, and this thread lives until the end.
 #[tokio::main]
 async fn main() -> Result<()> {
     match Cli::parse().command {
@@ -175,7 +176,8 @@ async fn run(args: &RunArgs) -> Result<()> {
     finish(&bench.results, args)
 }
 
-/// Uses a cluster as it is. It must have our kinds and Tekton's, and no controller that does what the benchmark plays.
+/// Uses an existing cluster. It must have our kinds and Tekton's, but no controller that does the work which the
+/// benchmark plays.
 async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
     let control_plane = ControlPlane::given(kubeconfig)?;
     let client = control_plane.client().await?;
@@ -194,7 +196,7 @@ async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Creates the worlds, and then stops everything that would work beside the measured processes.
+/// Creates the worlds, and then stops all components that would work beside the measured processes.
 async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Results, begun: Instant) -> Result<Bench> {
     let client = control_plane.client().await?;
     let version = client.apiserver_version().await?.git_version;
@@ -217,10 +219,11 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
     Ok(Bench { client, worlds, subjects, results, round: 0, begun })
 }
 
-/// Takes one step after the other. A failed step loses only its own numbers.
+/// Performs one step after the other. A step that fails loses only its own results.
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
-    // The old executions stay in the API server's caches. Only the steps that are disturbed anyway follow them.
+    // The old executions stay in the API server's caches. They are therefore created near the end, and only the
+    // disturbed steps follow.
     let all = [
         "binary",
         "throughput",
@@ -235,8 +238,8 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         "past",
         "disturbed",
     ];
-    // A benchmark must not disturb the API server of a user, fill their etcd, or start an operator for all their
-    // namespaces. Policies are measured on a separate API server, which is not the given one.
+    // A benchmark must not disturb a user's API server, fill its etcd, or start an operator for all its namespaces. The
+    // policies are measured on a separate API server.
     let only_ours = ["policies", "fairness", "past", "disturbed"];
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
@@ -259,7 +262,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
     match step {
         "binary" => binary(bench).await,
         "throughput" => {
-            // The first round warms caches and pools, and does not count.
+            // The first round fills caches and pools, and does not count.
             rounds::throughput(bench, "warm-up", 200, 1, Mode::Plain).await?;
             bench.results.measures.retain(|name, _| !name.starts_with("warm-up"));
             rounds::throughput(bench, "throughput", 1000, size.pairs, Mode::Plain).await?;
@@ -297,7 +300,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
     }
 }
 
-/// Measures the size of the binary, and the time until it serves health.
+/// Measures the size of the binary, and the time from its start until it reports health.
 async fn binary(bench: &mut Bench) -> Result<()> {
     let bytes = usize::try_from(std::fs::metadata(&bench.subjects.program)?.len())?;
     bench.results.add("binary/size", "MB", float(bytes) / 1e6);
@@ -314,16 +317,17 @@ async fn binary(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Counts in the API server's audit log the requests of the operator and the floor client in the throughput rounds.
+/// Counts the requests of the operator and of the floor client in the throughput rounds, from the API server's audit
+/// log.
 async fn proof(bench: &mut Bench) -> Result<()> {
     if bench.worlds.floor.control_plane().is_given() {
-        return Ok(()); // its audit log is not ours to read
+        return Ok(()); // the audit log of a given cluster is not available
     }
     for (who, world) in [("floor", &bench.worlds.floor), ("operator", &bench.worlds.operator)] {
         let mut executions = 0_usize;
         let mut requests = std::collections::BTreeMap::<String, usize>::new();
         for entry in world.audit().await?.into_iter().filter(|entry| entry.user == world.operator_user()) {
-            // Before any round an operator was recorded in the world of the floor client, with the same requests.
+            // Before the rounds, the requests of an operator were recorded in the world of the floor client.
             let is_floor = entry.user_agent == api::AGENT;
             if (who == "floor") == is_floor && entry.is_write() && (200..300).contains(&entry.code) {
                 let slash = if entry.subresource.is_empty() { "" } else { "/" };

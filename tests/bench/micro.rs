@@ -1,4 +1,4 @@
-//! Adds the results of the micro-benchmarks: criterion's estimates, and bytes counted by an allocator.
+//! Adds the results of the micro-benchmarks: criterion's estimates, and the bytes that an allocator has counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::results::Results;
 
-/// Reads all estimates below a directory (`target/criterion`), in nanoseconds: `decide/idle/10` and so on.
+/// Reads all estimates below a directory (`target/criterion`) in nanoseconds, with names such as `decide/idle/10`.
 pub(crate) fn estimates(dir: &Path, results: &mut Results) -> Result<()> {
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
@@ -30,7 +30,7 @@ pub(crate) fn estimates(dir: &Path, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-/// Reads bytes: one JSON object a line, with names and numbers.
+/// Reads byte counts: one JSON object with names and numbers on each line.
 pub(crate) fn bytes(file: &Path, results: &mut Results) -> Result<()> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     for line in text.lines().filter(|line| !line.is_empty()) {

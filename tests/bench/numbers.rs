@@ -1,14 +1,14 @@
-//! Medians, percentiles, rates.
+//! Medians, percentiles and rates.
 
 use std::time::Duration;
 
-/// Converts a count. The counts of a benchmark are far below 2^52.
+/// Converts a count, which is far below 2^52 in a benchmark.
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 pub(crate) fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// Returns the value below which this part of the samples lies (nearest rank), or NaN without samples.
+/// Returns the percentile of the samples (nearest rank); NaN if there are none.
 pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,7 +17,8 @@ pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
     sorted.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the middle sample, the mean of the two middle ones, or NaN without samples.
+/// Returns the median of the samples; NaN if there are none. For an even number it is the mean of the two in the
+/// middle.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -34,12 +35,12 @@ pub(crate) fn range(samples: &[f64]) -> (f64, f64) {
     samples.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), one| (low.min(*one), high.max(*one)))
 }
 
-/// Returns how many per second.
+/// Returns a count per second.
 pub(crate) fn per_second(count: usize, took: Duration) -> f64 {
     float(count) / took.as_secs_f64()
 }
 
-/// Returns milliseconds.
+/// Returns a duration in milliseconds.
 pub(crate) fn millis(took: Duration) -> f64 {
     took.as_secs_f64() * 1e3
 }

@@ -1,5 +1,5 @@
-//! Observes from outside when executions get their runs and change their phases, in the same way for the operator and
-//! the floor.
+//! Observes from outside when executions get their runs and change their phases. It works in the same way for the
+//! operator and the floor client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +14,18 @@ use wfe_testkit::World;
 use crate::api::{self, Change, Collection, Object, changes};
 use crate::player::PATIENCE;
 
-/// The observations so far.
+/// What the observer has seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// When the run of an execution was created.
+    /// When the run of each execution was created.
     pub(crate) created: HashMap<String, Instant>,
     /// When each execution began to run.
     pub(crate) running: HashMap<String, Instant>,
-    /// When the run of an execution was released to Tekton.
+    /// When the run of each execution was released to Tekton.
     pub(crate) released: HashMap<String, Instant>,
     /// When each execution was skipped.
     pub(crate) skipped: HashMap<String, Instant>,
-    /// When each execution ended, whatever the outcome.
+    /// When each execution ended, with any outcome.
     pub(crate) ended: HashMap<String, Instant>,
     broken: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Seen {
     }
 }
 
-/// Two watches in one world. They end when the observer is dropped.
+/// Two watches in a world, which end when the observer is dropped.
 #[derive(Debug)]
 pub(crate) struct Observer {
     seen: Arc<(Mutex<Seen>, Notify)>,
@@ -71,7 +71,7 @@ impl Drop for Observer {
 }
 
 impl Observer {
-    /// Starts to watch. Objects from before are not seen.
+    /// Starts to watch. Objects that exist already are not observed.
     pub(crate) async fn start(world: &World) -> Result<Self> {
         let seen: Arc<(Mutex<Seen>, Notify)> = Arc::default();
         let mut tasks = Vec::new();
@@ -90,7 +90,7 @@ impl Observer {
         Ok(Self { seen, tasks })
     }
 
-    /// Waits until `found` returns something, and returns that.
+    /// Waits until `found` returns a value, and returns the value.
     pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Seen) -> Option<T>) -> Result<T> {
         let search = async {
             loop {
@@ -117,8 +117,8 @@ impl Observer {
     }
 }
 
-/// Follows one collection. If an API server stops and closes the watch, it is opened again from the same version. If
-/// the API server no longer knows that version, it begins with a list.
+/// Follows one collection. If an API server stops and closes the watch, the watch is opened again from the same
+/// version. If the API server no longer has this version, the watch begins with a list.
 async fn follow(
     client: &kube::Client,
     collection: &Collection,
@@ -143,7 +143,7 @@ async fn follow(
         };
         let mut changes = std::pin::pin!(changes(stream));
         while let Some(change) = changes.next().await {
-            // The connection broke in the middle of a line.
+            // The connection broke within a line.
             let Ok(Change { kind, object }) = change else { break };
             if kind == "ERROR" {
                 "expired".clone_into(&mut version);

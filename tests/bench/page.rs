@@ -1,4 +1,4 @@
-//! The page and the charts of the kept runs.
+//! Writes the page and the charts of the kept runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use crate::KEPT;
 use crate::budget::{BUDGETS, Limit};
 use crate::results::{Measure, Results};
 
-/// The path of the page.
+/// The path of the page in the repository.
 const PAGE: &str = "docs/reference/benchmark.md";
 const COLORS: [&str; 2] = ["#1f77b4", "#ff7f0e"];
 /// The size of a chart's data area.
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 230.0;
 
-/// Writes the page and the charts of the kept runs below the root of a repository.
+/// Writes the page and the charts of the kept runs into a repository with this root.
 pub(crate) fn write(root: &Path) -> Result<()> {
     let dir = repository().join(KEPT);
     let last = Results::read(&dir.join("last.json"))?;
@@ -61,8 +61,8 @@ pub(crate) fn budgets(runs: &[&Results]) -> String {
     table + "\n"
 }
 
-/// Returns the budgets that a run has missed. On a machine that is too noisy for times, budgets that depend on the
-/// machine are left out. What was not measured is not missed.
+/// Returns the budgets that a run has missed. If the machine is too noisy for times, budgets that depend on the machine
+/// are left out. A value that was not measured does not count as missed.
 pub(crate) fn missed(results: &Results, is_noisy: bool) -> Vec<String> {
     let counts = BUDGETS.iter().filter(|budget| !(is_noisy && budget.hangs_on_machine()));
     let found = counts.filter_map(|budget| Some((budget, budget.value(results)?)));
@@ -135,7 +135,7 @@ fn spread(measure: &Measure) -> String {
 
 /// Formats a number with three significant digits.
 fn number(value: f64) -> String {
-    let value = value + 0.0; // there is a zero below zero, too
+    let value = value + 0.0; // turns a negative zero into zero
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -145,16 +145,16 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A line of a chart.
+/// A line in a chart.
 struct Line<'a> {
     label: &'a str,
     points: Vec<(f64, f64)>,
-    /// The points of the previous run.
+    /// The points of the previous run, if there is one.
     before: Vec<(f64, f64)>,
 }
 
-/// Returns the charts of the last run by name, with the points of the previous run. A chart is left out if the last run
-/// measured nothing for it.
+/// Returns the charts of the last run by name, with the points of the previous run. If the last run has no values for a
+/// chart, the chart is left out.
 fn charts(runs: &[&Results]) -> Vec<(&'static str, String)> {
     let points = |run: &Results, prefix: &str, scale: f64| -> Vec<(f64, f64)> {
         run.curve(prefix).into_iter().map(|(at, measure)| (at, measure.median() * scale)).collect()
@@ -225,7 +225,7 @@ fn chart(title: &str, unit: &str, lines: &[Line<'_>]) -> String {
     let mut free_from = f64::MIN;
     for mark in marks {
         let (x, _) = place(&(mark, 0.0));
-        // Labels that would overlap are left out.
+        // A label that would overlap with another one is left out.
         if x >= free_from {
             let _ = writeln!(
                 svg,

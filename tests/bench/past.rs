@@ -1,4 +1,4 @@
-//! What old executions cost: memory, starts and idle time with many ended executions and their runs.
+//! What old executions cost: memory, starting time, and idle load with many ended executions and their runs.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ use crate::player::{self, Mode, Player};
 use crate::subject::{Operator, cpu_seconds, resident_bytes};
 use crate::template::{Names, Text};
 
-/// How many executions, each with its run, are written to etcd at once.
+/// The number of executions that one transaction writes to etcd, each with its run.
 const BATCH: usize = etcd::AT_ONCE / 2;
-/// How long an operator is left alone before its memory is read. By then it has given back what the start allocated.
+/// How long an operator is left alone before its memory is measured. It has then freed what it allocated for its start.
 const SETTLE: Duration = Duration::from_secs(3);
 /// The execution that is copied.
 const SAMPLE: &str = "sampled";
 
-/// The stored values of an execution that an operator has completed, and of its run.
+/// The values in etcd of an execution that an operator has completed, and of its run.
 struct Sample {
     etcd: Etcd,
     names: Names,
@@ -32,7 +32,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Lets an operator run one execution, and reads the stored values.
+    /// Lets an operator run one execution, and reads its values from etcd.
     async fn take(bench: &Bench, world: &World) -> Result<Self> {
         let etcd = world.control_plane().etcd().context("the past is written to etcd, which is not ours here")?;
         let etcd = Etcd::new(etcd)?;
@@ -61,8 +61,8 @@ impl Sample {
         Ok(Self { etcd, names, execution, run })
     }
 
-    /// Writes executions with their runs, from one number up to another. Through the API server a hundred thousand
-    /// would take half an hour.
+    /// Writes executions and their runs to etcd, from one number up to another. A hundred thousand would take half an
+    /// hour through the API server.
     async fn copy(&self, from: usize, to: usize) -> Result<()> {
         for first in (from..to).step_by(BATCH) {
             let mut values = Vec::new();
@@ -79,7 +79,7 @@ impl Sample {
 
     fn names_of(&self, number: usize) -> Result<Names> {
         let wfe = format!("past-{number:06}");
-        // As random as the uids of the API server.
+        // The uids of the API server are random, so these are scattered too.
         let scattered = u32::try_from(number)?.wrapping_mul(0x9e37_79b9);
         Ok(Names {
             run: TargetName::parse(&target(&wfe))?.chain().run(1),
@@ -95,7 +95,7 @@ fn target(name: &str) -> String {
     format!("node/{name}")
 }
 
-/// Returns the keys of an execution and its run in etcd.
+/// Returns the etcd keys of an execution and its run.
 fn keys(names: &Names) -> [String; 2] {
     let Names { namespace, execution_namespace, wfe, run, .. } = names;
     [
@@ -104,7 +104,7 @@ fn keys(names: &Names) -> [String; 2] {
     ]
 }
 
-/// Lists every collection that an operator lists, all at once, and keeps nothing.
+/// Lists all collections that an operator lists, at the same time and without keeping the objects.
 async fn bare_list(world: &World) -> Result<Duration> {
     let (client, begun) = (world.client(), Instant::now());
     let watched = api::watched(world.namespace(), &world.execution_namespace());
@@ -112,7 +112,7 @@ async fn bare_list(world: &World) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Measures starts, memory and idle time with each number of executions.
+/// Measures starts, memory and idle load with each of these numbers of executions.
 pub(crate) async fn past(bench: &mut Bench, counts: &[usize], starts: usize, idle: Duration) -> Result<()> {
     let world = bench.worlds.past.clone();
     let sample = Sample::take(bench, &world).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn past(bench: &mut Bench, counts: &[usize], starts: usize, idl
     for count in counts.iter().copied() {
         let begun = Instant::now();
         sample.copy(there, count).await?;
-        // After one list the API server has them in its caches.
+        // After this list, the API server has the objects in its caches.
         bare_list(&world).await?;
         bench.say(&format!("{count} executions are there ({:.0}/s)", per_second(count - there, begun.elapsed())));
         there = count;
@@ -141,7 +141,7 @@ pub(crate) async fn past(bench: &mut Bench, counts: &[usize], starts: usize, idl
     Ok(())
 }
 
-/// Measures a bare list and the start of an operator over the same objects, and reads the memory of the operator.
+/// Measures a bare list, and the start of an operator with the same objects. Then reads the operator's memory.
 async fn start(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     let listed = bare_list(world).await?;
     let before = Counters::read(&bench.client).await?;
@@ -175,7 +175,7 @@ async fn start(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Leaves an operator that leads by election idle, and measures what it uses.
+/// Lets an operator that leads by election idle, and measures its load.
 async fn rest(bench: &mut Bench, world: &World, count: usize, idle: Duration) -> Result<()> {
     let mut operator = Operator::spawn_replica(world, &bench.subjects.program).await?;
     operator.await_ready().await?;

@@ -1,4 +1,4 @@
-//! Creates executions, and plays Tekton: it finishes each run as soon as it is released, by writing its status.
+//! Creates executions, and plays Tekton: it finishes each run right after its release, by writing the run's status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use wfe_testkit::{WfeBuilder, World};
 
 use crate::api::{self, Object, changes};
 
-/// How many requests of the benchmark itself are in flight at once.
+/// The number of requests that the benchmark itself has in flight at the same time.
 pub(crate) const PARALLEL: usize = 16;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
-/// The pause before the player opens a watch again that has ended.
+/// The pause before the player opens a watch again.
 const REOPEN: Duration = Duration::from_millis(500);
 
-/// Builds an execution. Nothing pulls its bundle.
+/// Returns a builder for an execution. Its bundle need not exist.
 pub(crate) fn execution(world: &World, name: &str, target: &str) -> WfeBuilder {
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     world.wfe(name).target(target).image("registry.invalid/workflows/restart:1.0.0").digest(&digest).parameter("A", "b")
 }
 
-/// Creates executions, `PARALLEL` at a time.
+/// Creates executions, `PARALLEL` of them at a time.
 pub(crate) async fn create_all(world: &World, executions: impl IntoIterator<Item = (String, String)>) -> Result<()> {
     stream::iter(executions)
         .map(|(name, target)| async move { execution(world, &name, &target).create().await.map(drop) })
@@ -36,30 +36,30 @@ pub(crate) async fn create_all(world: &World, executions: impl IntoIterator<Item
         .await
 }
 
-/// Deletes all executions, runs and events of a world, and the remains of its runs.
+/// Deletes all executions, runs and events of a world, and the objects that were made for its runs.
 pub(crate) async fn clear(world: &World) -> Result<()> {
     let (client, namespace, execution) = (world.client(), world.namespace(), world.execution_namespace());
     let mut collections: Vec<String> =
         api::watched(namespace, &execution).into_iter().take(5).map(|collection| collection.path).collect();
     collections.push(format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"));
     for path in collections {
-        // No kubelet is there to end the grace period of a pod.
+        // Without a grace period, because no kubelet ends the pod.
         let answer = api::send(&client, "DELETE", &format!("{path}?gracePeriodSeconds=0"), "", String::new()).await?;
         ensure!(answer.code == 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
     }
     Ok(())
 }
 
-/// How much of a run is played.
+/// Which objects of a run are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Only its status.
+    /// Only the run's status.
     Plain,
-    /// Also a TaskRun and a pod, as Tekton writes them.
+    /// Also a TaskRun and a pod, written as Tekton does.
     Tasks,
 }
 
-/// Finishes every released run of a namespace until it is dropped.
+/// Finishes every released run in a namespace, until the player is dropped.
 #[derive(Debug)]
 pub(crate) struct Player(JoinHandle<()>);
 
@@ -77,16 +77,16 @@ impl Player {
 
 async fn play(client: Client, namespace: String, mode: Mode) {
     loop {
-        // An API server that has just been restarted refuses or breaks watches.
+        // An API server that was just restarted refuses or breaks watches.
         let ended = follow(&client, &namespace, mode).await;
         eprintln!("the watch of the played Tekton is opened again: {ended:?}");
         tokio::time::sleep(REOPEN).await;
     }
 }
 
-/// Finishes the runs that a watch delivers, until the watch ends. Runs that are already done are skipped.
+/// Finishes the runs that a watch delivers until the watch ends. Finished runs are skipped.
 async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
-    // Without a version the watch first delivers all existing runs. A list would be counted as the operator's.
+    // Without a version, the watch first delivers all existing runs. A list would be counted as the operator's.
     let changes = changes(api::runs(namespace).watch(client, "").await?);
     let slots = Arc::new(Semaphore::new(PARALLEL));
     let mut changes = std::pin::pin!(changes);
@@ -98,7 +98,7 @@ async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
         let slot = Arc::clone(&slots).acquire_owned().await?;
         let (client, namespace) = (client.clone(), namespace.to_owned());
         tokio::spawn(async move {
-            // The run may be deleted meanwhile. The step that waits for its end reports that.
+            // The run may have been deleted. The step that waits for its end then reports this.
             if let Err(error) = finish(&client, &namespace, &object, mode).await {
                 eprintln!("the run {} could not be played: {error:#}", object.metadata.name);
             }
@@ -108,7 +108,7 @@ async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// Returns the status of a run that succeeded.
+/// Returns the status of a successful run.
 fn succeeded() -> Value {
     let now = now();
     json!({"status": {
@@ -134,7 +134,7 @@ async fn finish(client: &Client, namespace: &str, run: &Object, mode: Mode) -> R
     Ok(())
 }
 
-/// Plays the only task of a run, and returns its name.
+/// Plays the only task of a run, and returns the task's name.
 async fn play_task(client: &Client, namespace: &str, run: &Object) -> Result<String> {
     let (tasks, pods) = (
         format!("/apis/tekton.dev/v1/namespaces/{namespace}/taskruns"),
@@ -213,5 +213,5 @@ fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// How long anything here may take before the benchmark gives up.
+/// How long any operation may take before the benchmark gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(3);

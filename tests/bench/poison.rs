@@ -1,5 +1,5 @@
-//! What one object of each kind of poison costs the others: a cold start and a storm with and without the poison, in
-//! turns.
+//! How much one object of each kind of poison slows the other executions down. A cold start and a storm are measured
+//! with and without the poison, in turns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use crate::numbers::millis;
 use crate::subject::{Kind, Operator};
 use crate::{Bench, player, rounds};
 
-/// How many executions have the largest size. A page with all of them would be some six megabytes.
+/// The number of executions of the largest size. A page with all of them would have some six megabytes.
 const LARGE: usize = 50;
-/// How deep the deepest object is nested: deeper than any reader of JSON with a limit accepts.
+/// The depth of the most deeply nested object. It is greater than any JSON parser with a limit accepts.
 const DEPTH: usize = 400;
-/// A finalizer that stays until the round is over.
+/// A finalizer that the benchmark removes at the end of the round.
 const FINALIZER: &str = "example.com/held";
 
-/// Measures both with and without the poison.
+/// Measures a cold start and a storm, both with and without the poison.
 pub(crate) async fn poison(bench: &mut Bench, count: usize, pairs: usize) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     for number in 0..pairs {
@@ -61,7 +61,7 @@ pub(crate) async fn poison(bench: &mut Bench, count: usize, pairs: usize) -> Res
 /// Creates one object of each kind of poison.
 async fn plant(world: &World) -> Result<()> {
     let long_ago = Utc::now() - TimeDelta::days(3);
-    // Parameter names that could fill a message if they replaced each occurrence of their value.
+    // The parameters' names are so long that a message would overflow if names replaced the values in it.
     let names: Vec<String> = (0..5).map(|nth| format!("{}{nth}", "N".repeat(252))).collect();
     let parameters: Vec<Value> = names.iter().map(|name| json!({"name": name, "value": "0000"})).collect();
     let words = json!({
@@ -90,7 +90,7 @@ async fn plant(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Removes all poison, including what the finalizer holds.
+/// Deletes all poison, including the objects with the finalizer.
 async fn pull_up(world: &World) -> Result<()> {
     player::clear(world).await?;
     let runs = world.api(&pipeline_runs(), &world.execution_namespace());
@@ -106,7 +106,7 @@ async fn pull_up(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Creates the first run of a target's chain, whose owner is gone.
+/// Creates the first run on a target, whose owner does not exist.
 async fn run(world: &World, name: &str, more: Value) -> Result<()> {
     let target = TargetName::parse(&format!("node/{name}"))?;
     let run = target.chain().run(1);

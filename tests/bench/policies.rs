@@ -1,5 +1,5 @@
-//! What all admission policies together cost the creator of an execution. Batches with and without the policies take
-//! turns on a separate API server that has no other client.
+//! How much time all admission policies together cost the creator of an execution. Batches with and without the
+//! policies are measured in turns, on a separate API server without other clients.
 
 use std::time::{Duration, Instant};
 
@@ -16,27 +16,27 @@ use wfe_testkit::{Audit, ControlPlane, Options, manifests, repository, wfe};
 use crate::numbers::{float, median, millis};
 use crate::{Bench, player};
 
-/// How many executions are created per batch.
+/// The number of executions in a batch.
 const BATCH: usize = 40;
 const CLIENTS: usize = 8;
 const IN_FORCE_WITHIN: Duration = Duration::from_mins(1);
-/// May create executions for every target.
+/// A user who may create executions for every target.
 const USER: &str = "orchestrator";
-/// May create executions, but has no permission for targets in other namespaces.
+/// A user who may create executions, but has no permission for targets in other namespaces.
 const WRITER: &str = "writer";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 
 struct Measured {
     client: Client,
-    /// The namespaces with all policies and with none.
+    /// The namespace with all policies. The namespace `without` has none.
     with: String,
     without: String,
-    /// An execution for a target in another namespace, with a retry policy.
+    /// An execution with a retry policy and a target in another namespace.
     good: Value,
 }
 
 impl Measured {
-    /// Starts an API server with everything that `config/base` installs, and a user with permission for every target.
+    /// Starts an API server with everything in `config/base`, and creates a user with permission for every target.
     async fn new(good: Value) -> Result<(Self, ControlPlane)> {
         let control_plane = ControlPlane::start(Options { audit: Audit::Counts, ..Options::BARE }).await?;
         let base = repository().join("config/base");
@@ -76,8 +76,8 @@ impl Measured {
 
     async fn await_in_force(&self) -> Result<()> {
         for (namespace, bound) in [(&self.with, true), (&self.without, false)] {
-            // Each policy on creations refuses one of these objects. The policy on targets refuses one because its user
-            // lacks the permission.
+            // Each policy on creations refuses one of these objects. The policy on targets refuses an object of a user
+            // without the permission.
             let but = |fields: &[&str], value: Value| {
                 let mut object = self.good.clone();
                 object["spec"]["targetResource"] = json!(format!("{namespace}/deployment/api"));
@@ -104,7 +104,7 @@ impl Measured {
         Ok(())
     }
 
-    /// Creates one execution, and returns the message of a refusal.
+    /// Creates one execution. Returns the message if it is refused.
     async fn create(&self, namespace: &str, user: &str, object: &Value, dry_run: bool) -> Result<Option<String>> {
         let url = DynamicObject::url_path(&wfe::resource(), Some(namespace));
         let params = PostParams { dry_run, ..PostParams::default() };
@@ -117,7 +117,7 @@ impl Measured {
         }
     }
 
-    /// Returns how long a batch takes, each execution for a target in another namespace.
+    /// Returns the duration of a batch of executions with targets in another namespace.
     async fn batch(&self, namespace: &str) -> Result<Duration> {
         let begun = Instant::now();
         try_join_all((0..CLIENTS).map(|_| async {
@@ -132,7 +132,7 @@ impl Measured {
     }
 }
 
-/// Measures this many batches with the policies, and as many without.
+/// Measures this many batches with the policies, and the same number without.
 pub(crate) async fn policies(bench: &mut Bench, batches: usize) -> Result<()> {
     let mut good = player::execution(&bench.worlds.floor, "unnamed", "payment/deployment/payment-api").json();
     good["metadata"] = json!({"generateName": "wfe-"});
@@ -142,7 +142,7 @@ pub(crate) async fn policies(bench: &mut Bench, batches: usize) -> Result<()> {
     });
     good["spec"]["retry"] = json!({"maxAttempts": 3, "initialDelay": "1s"});
     let (measured, control_plane) = Measured::new(good).await?;
-    // The first batches are slower in either namespace.
+    // In each namespace, the first batches are slower.
     for namespace in [&measured.without, &measured.with] {
         for _ in 0..3 {
             measured.batch(namespace).await?;

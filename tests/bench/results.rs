@@ -1,4 +1,4 @@
-//! The results of a benchmark run as JSON: every measure with its unit and all its samples.
+//! The results of a benchmark run as JSON: every measure, with its unit and all samples.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::numbers::{median, range};
 pub(crate) struct Measure {
     /// The unit, such as `ms`.
     pub(crate) unit: String,
-    /// In the order in which they were measured.
+    /// The samples in the order of their measurement.
     pub(crate) samples: Vec<f64>,
 }
 
@@ -31,29 +31,29 @@ impl Measure {
     }
 }
 
-/// A whole run.
+/// The results of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     /// When the run began (RFC 3339).
     pub(crate) taken_at: String,
-    /// How long it took, in seconds.
+    /// The duration of the run in seconds.
     pub(crate) took_seconds: u64,
-    /// The measured commit, with a `+` if the checkout had other changes.
+    /// The measured commit, followed by `+` if the checkout had other changes.
     pub(crate) commit: String,
-    /// A short run has fewer and smaller steps, and is compared with nothing.
+    /// Whether the run was short. A short run has fewer and smaller steps, and is not compared with others.
     pub(crate) quick: bool,
-    /// The machine that it ran on.
+    /// The machine on which the benchmark ran.
     pub(crate) machine: BTreeMap<String, String>,
-    /// The versions of the measured program and of the tools.
+    /// The versions of the measured program and the tools.
     pub(crate) versions: BTreeMap<String, String>,
-    /// Measures by name, such as `throughput/ratio`.
+    /// The measures by name, such as `throughput/ratio`.
     pub(crate) measures: BTreeMap<String, Measure>,
-    /// What disturbed the run. The samples of a disturbed round do not count.
+    /// The disturbances of the run. Samples of a disturbed round do not count.
     pub(crate) disturbed: Vec<String>,
 }
 
 impl Results {
-    /// Begins a run with what is known beforehand.
+    /// Begins the results of a run with everything that is known beforehand.
     pub(crate) fn begin(quick: bool) -> Self {
         let dirty = !output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
         let commit = output("git", &["rev-parse", "--short=12", "HEAD"]) + if dirty { "+" } else { "" };
@@ -79,12 +79,12 @@ impl Results {
         measure.samples.push((sample * 1e6).round() / 1e6);
     }
 
-    /// Returns a measure.
+    /// Returns a measure by name.
     pub(crate) fn get(&self, name: &str) -> Option<&Measure> {
         self.measures.get(name)
     }
 
-    /// Returns the measures whose names begin with the prefix, by the number that follows it.
+    /// Returns the measures whose names begin with a prefix, sorted by the number after it.
     pub(crate) fn curve(&self, prefix: &str) -> Vec<(f64, &Measure)> {
         let points = self.measures.iter().filter_map(|(name, measure)| {
             let number = name.strip_prefix(prefix)?.parse().ok()?;
@@ -95,13 +95,13 @@ impl Results {
         points
     }
 
-    /// Reads a run.
+    /// Reads the results of a run from a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is no run of the benchmark", path.display()))
     }
 
-    /// Writes a run.
+    /// Writes the results to a file.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir)?;
@@ -110,14 +110,14 @@ impl Results {
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
     }
 
-    /// Returns the measures that differ from an earlier run by more than the samples of either run scatter.
+    /// Returns the measures that differ from an earlier run by more than the scatter of the samples in both runs.
     pub(crate) fn moved_since(&self, before: &Self) -> Vec<String> {
         let mut moved = Vec::new();
         for (name, now) in &self.measures {
             let Some(then) = before.get(name) else { continue };
             let (new, old) = (now.median(), then.median());
             let outside = |value: f64, (low, high): (f64, f64)| value < low || value > high;
-            // A single sample shows no scatter: a tenth is assumed.
+            // The scatter of a single sample is unknown. A tenth is assumed.
             let scatter = |measure: &Measure| {
                 let (low, high) = measure.range();
                 let slack = if measure.samples.len() < 3 { 0.1 * measure.median().abs() } else { 0.0 };
@@ -131,7 +131,7 @@ impl Results {
     }
 }
 
-/// Runs a program in the repository and returns its output. It is empty if the program cannot run.
+/// Runs a program in the repository, and returns its output. The output is empty if the program cannot run.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).current_dir(repository()).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())

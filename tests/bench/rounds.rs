@@ -1,4 +1,4 @@
-//! Rounds in which the operator and the floor do the same work, in turns.
+//! Rounds in which the operator and the floor client do the same work, in turns.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
 use crate::subject::{Kind, Subject, cpu_seconds};
 
-/// What one subject needed for many targets.
+/// The times that a subject needed for many targets.
 struct Many {
-    /// From the creation of the first run until the last execution was Running.
+    /// The time from the creation of the first run until the last execution was Running.
     until_running: Duration,
-    /// From then until the last run was released to Tekton.
+    /// The time from then until the last run was released to Tekton.
     until_released: Duration,
-    /// From when the first run was finished until the last execution had ended.
+    /// The time from the end of the first run until the last execution had ended.
     until_ended: Duration,
     cpu_seconds: f64,
     counted: Counted,
 }
 
-/// Returns names that are unique within the whole benchmark: no round meets the objects of another.
+/// Returns names that are unique in the whole benchmark, so that no round meets the objects of another round.
 fn names(bench: &mut Bench, count: usize) -> Vec<String> {
     bench.round += 1;
     (0..count).map(|index| format!("r{:03}-{index:05}", bench.round)).collect()
@@ -35,7 +35,7 @@ fn last(times: &std::collections::HashMap<String, Instant>) -> Option<Instant> {
     times.values().max().copied()
 }
 
-/// Waits until the wanted number of events has been written, or no more arrive.
+/// Waits until the wanted number of events has been written, or until no more are written.
 async fn await_events(bench: &Bench, before: &Counters, wanted: usize) -> Result<Counted> {
     const QUIET: Duration = Duration::from_secs(3);
     let mut last = (0.0, Instant::now());
@@ -71,7 +71,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
         .await?;
     let mut counted = await_events(bench, &before, 2 * count).await?;
     counted.disturbed.extend(probe.slow());
-    // Only the start lists; lists after it are not the subject's.
+    // Only lists during the start are the subject's. Later lists are not.
     let lists = ready.since(&bench.client).await?.requests;
     counted.requests.retain(|request, _| !request.starts_with("list "));
     counted.requests.extend(lists.into_iter().filter(|(request, _)| request.starts_with("list ")));
@@ -91,7 +91,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     })
 }
 
-/// Runs the operator and the floor in turns, each equally often first.
+/// Measures the operator and the floor client in turns. Each of them is first equally often.
 async fn pair(bench: &mut Bench, number: usize, count: usize, mode: Mode) -> Result<(Many, Many)> {
     let worlds = bench.worlds.clone();
     if number.is_multiple_of(2) {
@@ -103,7 +103,7 @@ async fn pair(bench: &mut Bench, number: usize, count: usize, mode: Mode) -> Res
     }
 }
 
-/// Measures how many executions, each on its own target, are brought to Running and to their end per second.
+/// Measures how many executions per second become Running, and how many end. Each has its own target.
 pub(crate) async fn throughput(bench: &mut Bench, name: &str, count: usize, pairs: usize, mode: Mode) -> Result<()> {
     for number in 0..pairs {
         let (floor, operator) = pair(bench, number, count, mode).await?;
@@ -143,7 +143,7 @@ pub(crate) async fn throughput(bench: &mut Bench, name: &str, count: usize, pair
     Ok(())
 }
 
-/// Returns the requests that only a subject sends while a round is counted. A watch is counted when it ends.
+/// Returns the requests during a round that only a subject sends. A watch is counted when it ends.
 fn requests_of_subject(counted: &Counted) -> impl Iterator<Item = (&String, f64)> {
     const OURS: [&str; 7] = [
         "create pipelineruns",
@@ -161,7 +161,7 @@ fn requests_of_subject(counted: &Counted) -> impl Iterator<Item = (&String, f64)
         .map(|(request, times)| (request, *times))
 }
 
-/// Measures how long one execution alone waits for its run.
+/// Measures how long a single execution waits for its run.
 pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) -> Result<()> {
     let worlds = bench.worlds.clone();
     let (mut of_floor, mut of_operator) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
             let created =
                 subject.until(observer.until("its run is created", |seen| seen.created.get(&name).copied())).await?;
             times.push(millis(created - begun));
-            // The next execution must not meet unfinished writes of this one.
+            // The next execution must not begin before the writes of this one have finished.
             subject.until(observer.until("it runs", |seen| seen.running.get(&name).copied())).await?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -205,10 +205,10 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
     Ok(())
 }
 
-/// Measures how long executions wait for their runs while the API server has about half of its possible load.
+/// Measures how long executions wait for their runs at about half of the API server's possible load.
 pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Result<()> {
-    // The way to Running takes less than half of the requests of a whole execution. Its own creation and Tekton's
-    // requests are not counted.
+    // Becoming Running takes less than half of an execution's requests. The creation of the execution and Tekton's
+    // requests are not included.
     let rate = bench.results.get("throughput/operator/running_per_second").map_or(50.0, |it| it.median() / 5.0);
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {
@@ -255,7 +255,7 @@ pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Resul
     Ok(())
 }
 
-/// Measures one storm: many executions for one target, from the first creation until all are decided.
+/// Measures a storm: many executions for one target, from the first creation until all of them are decided.
 pub(crate) async fn one_storm(
     bench: &mut Bench,
     world: &World,
@@ -285,7 +285,7 @@ pub(crate) async fn one_storm(
     Ok((decided - begun, counted, cpu))
 }
 
-/// Measures what a storm costs in comparison with a floor client that sends the same requests.
+/// Measures the cost of a storm in comparison with a floor client that sends the same requests.
 pub(crate) async fn storm(bench: &mut Bench, count: usize, pairs: usize) -> Result<()> {
     let worlds = bench.worlds.clone();
     for number in 0..pairs {

@@ -1,4 +1,5 @@
-//! What schedules cost: nothing while idle. Also how late their children are created when many are due together.
+//! The cost of schedules, which is nothing while they are idle. Also how late their children are created when many are
+//! due at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,16 +18,16 @@ use crate::player::{Mode, PARALLEL, Player};
 use crate::subject::Operator;
 use crate::{Bench, player};
 
-/// How many schedules are due together.
+/// The number of schedules that are due at the same time.
 const TOGETHER: usize = 50;
-/// How many connections a client uses to create as many executions as the schedules do.
+/// The number of connections with which a client creates the same number of executions as the schedules.
 const CONNECTIONS: usize = 8;
-/// How long the API server is idle before the slot.
+/// How long nothing is requested of the API server before the slot.
 const REST: Duration = Duration::from_secs(5);
-/// The schedules are hinted this long before the slot: the operator has then planned all of them.
+/// How long before the slot the schedules get their hints. The operator has planned all of them by then.
 const AHEAD: TimeDelta = TimeDelta::seconds(8);
 
-/// Measures this many schedules: the requests while idle, and rounds in which many are due together.
+/// Measures the requests of this many idle schedules, and rounds in which many of them are due at the same time.
 pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, rest: Duration) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     let operator = Operator::start(&world, &bench.subjects.program, None).await?;
@@ -37,7 +38,7 @@ pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, re
         await_planned(&world, count).await?;
         bench.results.add("schedules/planned", "ms each", millis(begun.elapsed()) / float(count));
         let before = operator.requests().await?;
-        tokio::time::sleep(rest).await; // the time of rest is what is measured
+        tokio::time::sleep(rest).await; // this idle time is what is measured
         bench.results.add("schedules/requests_at_rest", "", operator.requests().await? - before);
         let mut delays = Vec::new();
         for round in 0..rounds {
@@ -58,9 +59,9 @@ pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, re
     measured
 }
 
-/// Measures schedules that are all due at the same full minute, in this many rounds. After each round a client creates
-/// the same executions on eight connections. Both end when a watch has shown the last one. The schedules are measured
-/// from the minute on, the client from its start.
+/// Measures schedules that are all due at the same full minute, in this many rounds. After each round, a client creates
+/// the same executions on eight connections. Both measurements end when a watch has shown the last execution. They
+/// begin at the minute, or when the client starts.
 pub(crate) async fn minute(bench: &mut Bench, count: usize, rounds: usize) -> Result<()> {
     let world = Arc::clone(&bench.worlds.operator);
     let mut measured = Ok(());
@@ -78,7 +79,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     let operator = Operator::start(world, &bench.subjects.program, None).await?;
     let _player = Player::start(bench.client.clone(), &world.execution_namespace(), Mode::Plain);
     let measured = async {
-        // No schedule is due while they are created.
+        // The schedules are suspended, so that none is due during the creation.
         create(world, count, &json!({"cron": "* * * * *", "suspend": true})).await?;
         let second = Utc::now().timestamp() % 60;
         if second > 30 {
@@ -97,7 +98,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     let (last, slot) = measured?;
     let created = world.api(&wfe_testkit::wfe::resource(), world.namespace()).list(&ListParams::default()).await?.items;
     clear(world).await?;
-    tokio::time::sleep(REST).await; // what was deleted costs the client nothing any more
+    tokio::time::sleep(REST).await; // deleted objects no longer slow the client down
     let begun = Utc::now();
     let clients = create_again(world, created.into_iter().map(as_created).collect());
     let seen = children(bench, world, 0..count, slot);
@@ -114,7 +115,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Creates these objects on a few connections, one after the other on each.
+/// Creates these objects on a few connections. Each connection creates one object after the other.
 async fn create_again(world: &World, all: Vec<DynamicObject>) -> Result<()> {
     let executions = world.api(&wfe_testkit::wfe::resource(), world.namespace());
     let clients = all.chunks(all.len().div_ceil(CONNECTIONS).max(1)).map(|of_one| {
@@ -129,7 +130,7 @@ async fn create_again(world: &World, all: Vec<DynamicObject>) -> Result<()> {
     futures::future::try_join_all(clients).await.map(drop)
 }
 
-/// Returns the object as it was sent at its creation.
+/// Returns an object as it was sent when it was created.
 fn as_created(mut object: DynamicObject) -> DynamicObject {
     let ObjectMeta { name, namespace, labels, annotations, .. } = object.metadata;
     object.metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
@@ -151,7 +152,7 @@ fn target(number: usize) -> String {
     format!("node/{}", name(number))
 }
 
-/// Creates this many schedules with this plan.
+/// Creates this many schedules with the same plan.
 async fn create(world: &World, count: usize, plan: &Value) -> Result<()> {
     let of_an_execution = player::execution(world, "template", "node/template").json();
     let all = (0..count).map(|number| {
@@ -180,7 +181,7 @@ async fn create(world: &World, count: usize, plan: &Value) -> Result<()> {
         .await
 }
 
-/// Waits until the status of each schedule has its next run.
+/// Waits until the status of each schedule contains its next run.
 async fn await_planned(world: &World, count: usize) -> Result<()> {
     let resource = manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule");
     let is_planned = |it: &Value| it["status"]["nextRunTime"].is_string();
@@ -188,7 +189,7 @@ async fn await_planned(world: &World, count: usize) -> Result<()> {
     world.await_many(&resource, world.namespace(), "all schedules planned", all).await.map(drop)
 }
 
-/// Makes some schedules due at one moment, and returns how many milliseconds later each child was seen.
+/// Makes some schedules due at the same moment. Returns the delay of each child in milliseconds.
 async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> Result<Vec<f64>> {
     let slot = Utc::now() + AHEAD;
     let slot = DateTime::<Utc>::from_timestamp(slot.timestamp(), 0).context("no such time")?;
@@ -202,7 +203,7 @@ async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> R
     children(bench, world, chosen, slot).await
 }
 
-/// Changes the specs of schedules.
+/// Patches the specs of schedules.
 async fn patch_all(world: &World, which: impl IntoIterator<Item = usize>, spec: &Value) -> Result<()> {
     let schedules = objects(world);
     stream::iter(which)
@@ -215,7 +216,7 @@ async fn patch_all(world: &World, which: impl IntoIterator<Item = usize>, spec: 
         .await
 }
 
-/// Returns how many milliseconds after the slot each child was seen.
+/// Returns how many milliseconds after the slot each child was created, according to a watch.
 async fn children(
     bench: &Bench,
     world: &World,

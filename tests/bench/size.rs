@@ -1,25 +1,25 @@
-//! The size of each step.
+//! The size of each step of the benchmark.
 
 use std::time::Duration;
 
-/// How large each step is.
+/// The size of each step.
 pub(crate) struct Size {
     pub(crate) pairs: usize,
-    /// Pairs with TaskRuns and pods.
+    /// The number of pairs of rounds with TaskRuns and pods.
     pub(crate) task_pairs: usize,
     pub(crate) blocks: usize,
     pub(crate) load_seconds: u64,
     pub(crate) storms: &'static [(usize, usize)],
     pub(crate) targets: Option<usize>,
-    /// Executions of the storm beside the poison, and pairs.
+    /// The number of executions in a storm with poison, and the number of pairs.
     pub(crate) poison: (usize, usize),
-    /// Batches of creations with the policies, and the same number without.
+    /// The number of batches of creations with the policies, and also of batches without.
     pub(crate) policies: usize,
-    /// Executions of each crowd beside the single ones, and rounds.
+    /// The number of executions in each crowd, and the number of rounds.
     pub(crate) fairness: (usize, usize),
-    /// Schedules, and rounds in which some of them are due together.
+    /// The number of schedules, and the number of rounds in which some are due at the same time.
     pub(crate) schedules: (usize, usize),
-    /// Schedules that are due at the same minute, and rounds.
+    /// The number of schedules that are due in the same minute, and the number of rounds.
     pub(crate) minute: (usize, usize),
     pub(crate) past: &'static [usize],
     pub(crate) starts: usize,

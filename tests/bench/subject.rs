@@ -1,4 +1,4 @@
-//! The measured process: an operator, or the floor client in its place.
+//! The measured process, which is an operator or the floor client.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,10 +12,10 @@ use crate::floor::Pick;
 use crate::numbers::float;
 use crate::template::Templates;
 
-/// How long a subject may take to become ready.
+/// How long a subject may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(5);
-/// The kernel's unit of processor time. It is the same on every Linux that runs this benchmark.
+/// The kernel's unit of processor time. It is the same on all Linux systems that run this benchmark.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The two kinds of subjects.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Operator,
 }
 
-/// An operator under the shipped roles, with default settings.
+/// An operator with the shipped roles and default settings.
 pub(crate) struct Operator(wfe_testkit::Operator);
 
 impl Operator {
@@ -36,7 +36,7 @@ impl Operator {
         Ok(operator)
     }
 
-    /// Starts an operator.
+    /// Starts an operator without waiting until it is ready.
     pub(crate) async fn spawn(world: &World, program: &Path, through: Option<&Proxy>) -> Result<Self> {
         let builder = world.operator().program(program).arg("--log-level", "info");
         let builder = match through {
@@ -46,7 +46,7 @@ impl Operator {
         Ok(Self(builder.spawn().await?))
     }
 
-    /// Starts an operator that takes part in the election, as shipped.
+    /// Starts an operator that takes part in the leader election, which is the default.
     pub(crate) async fn spawn_replica(world: &World, program: &Path) -> Result<Self> {
         let builder = world.operator().replica("bench").program(program).arg("--log-level", "info");
         Ok(Self(builder.spawn().await?))
@@ -67,7 +67,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Returns the disturbances that the operator's own metrics show.
+    /// Returns the disturbances in the operator's own metrics.
     pub(crate) async fn troubles(&self) -> Result<Vec<String>> {
         let metrics = self.0.metrics().await?;
         let mut troubles = Vec::new();
@@ -84,14 +84,14 @@ impl Operator {
         Ok(troubles)
     }
 
-    /// Returns how many requests the operator has sent, except those for its Lease.
+    /// Returns the number of requests that the operator has sent, except those about its Lease.
     pub(crate) async fn requests(&self) -> Result<f64> {
         let metrics = self.0.metrics().await?;
         let of = |labels: &[(&str, &str)]| metrics.value("workflowexecution_api_requests_total", labels);
         Ok(of(&[]) - of(&[("resource", "leases")]))
     }
 
-    /// Returns whether `/healthz` reports health, once it answers.
+    /// Returns whether `/healthz` reports health; `None` while it does not answer.
     pub(crate) async fn health(&self) -> Option<bool> {
         let (status, _) = self.0.get("health", "/healthz").await.ok()?;
         Some(status == 200)
@@ -120,7 +120,7 @@ impl Subject {
         }
     }
 
-    /// Waits for `work`, or returns an error if the subject ends by itself first.
+    /// Waits for `work`. Returns an error if the subject ends before.
     pub(crate) async fn until<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,
@@ -128,7 +128,7 @@ impl Subject {
         }
     }
 
-    /// Waits for `work`, or returns an error if one of the subjects ends by itself first.
+    /// Waits for `work`. Returns an error if one of the subjects ends before.
     pub(crate) async fn until_of_all<T>(subjects: &mut [Self], work: impl Future<Output = Result<T>>) -> Result<T> {
         let deaths = subjects.iter_mut().map(|subject| Box::pin(subject.death()));
         tokio::select! {
@@ -150,7 +150,8 @@ impl Subject {
         }
     }
 
-    /// Stops the subject. It is an error if a floor client had already ended by itself: it did less than it should.
+    /// Stops the subject. If a floor client has already ended on its own, this is an error, because it has sent too few
+    /// requests.
     pub(crate) async fn stop(self) -> Result<()> {
         match self {
             Self::Operator(operator) => operator.stop().await,
@@ -162,7 +163,7 @@ impl Subject {
     }
 }
 
-/// The floor client's process. Dropping it kills it.
+/// The process of the floor client. Dropping it kills the process.
 pub(crate) struct Floor {
     child: Child,
     log: PathBuf,
@@ -170,13 +171,13 @@ pub(crate) struct Floor {
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // The process may have ended by itself.
+        // The process may have ended on its own.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What subjects of both kinds are started from.
+/// What is needed to start subjects of both kinds.
 pub(crate) struct Subjects {
     pub(crate) program: PathBuf,
     templates: PathBuf,
@@ -184,7 +185,7 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// Records the operator's requests, which the floor client then sends.
+    /// Records the operator's requests for the floor client.
     pub(crate) async fn prepare(world: &World, program: &Path) -> Result<Self> {
         let dir = world.control_plane().dir().join("bench");
         std::fs::create_dir_all(&dir)?;
@@ -194,7 +195,7 @@ impl Subjects {
         Ok(Self { program: program.to_owned(), templates, dir })
     }
 
-    /// Starts a subject of this kind and waits until it is ready.
+    /// Starts a subject of this kind, and waits until it is ready.
     pub(crate) async fn start(&self, kind: Kind, world: &World, pick: Pick) -> Result<Subject> {
         Ok(match kind {
             Kind::Operator => Subject::Operator(Operator::start(world, &self.program, None).await?),
@@ -202,8 +203,7 @@ impl Subjects {
         })
     }
 
-    /// Starts a floor client for the executions of this namespace. Its runs are in the execution namespace of the
-    /// world.
+    /// Starts a floor client for the executions in a namespace. Their runs are in the world's execution namespace.
     pub(crate) async fn start_floor(&self, world: &World, namespace: &str, pick: Pick) -> Result<Floor> {
         let kubeconfig = self.dir.join(format!("floor-{namespace}"));
         world.write_operator_kubeconfig(None, &kubeconfig).await?;
@@ -230,11 +230,11 @@ impl Subjects {
     }
 }
 
-/// Returns the processor time of a process, in seconds, in steps of a hundredth.
+/// Returns the processor time of a process in seconds, with two decimal places.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name may contain spaces, and ends with the last bracket. User and system time are the 12th and 13th fields
-    // after it.
+    // The process name may contain spaces, and ends with the last bracket. The 12th and 13th fields after it are user
+    // and system time.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
     let (user, system) = ticks(11).zip(ticks(12)).context("/proc does not say how much time a process has used")?;

@@ -1,4 +1,4 @@
-//! The operator's requests, recorded once. The floor client sends them with other names.
+//! The operator's requests, which are recorded once. The floor client sends them with other names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use wfe_testkit::{Fault, Proxy, World};
 use crate::player::{self, Player};
 use crate::subject::Operator;
 
-/// The recorded execution. Its name is part of its target and of everything derived from the target.
+/// The recorded execution. Its name is part of its target, and of everything that is derived from the target.
 const NAME: &str = "recorded";
 
-/// One kind of request that the operator sends.
+/// One kind of request by the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Step {
     Create,
@@ -63,7 +63,7 @@ impl Step {
     }
 }
 
-/// The names that differ from request to request.
+/// The names that vary between requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) namespace: String,
@@ -76,7 +76,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// In the order in which they are searched: a name that contains another one comes first.
+    /// Returns the names in the order of the search. A name that contains another name comes first.
     fn all(&self) -> [&str; 7] {
         [
             &self.execution_namespace,
@@ -90,7 +90,7 @@ impl Names {
     }
 }
 
-/// A text with placeholders for names.
+/// A text with placeholders for the names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Text(Vec<Piece>);
 
@@ -101,7 +101,7 @@ enum Piece {
 }
 
 impl Text {
-    /// Parses a text: each name in it becomes a placeholder.
+    /// Parses a text, in which each name becomes a placeholder.
     pub(crate) fn of(text: &str, names: &Names) -> Self {
         let mut pieces = vec![Piece::Literal(text.to_owned())];
         for (index, name) in names.all().into_iter().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -110,7 +110,7 @@ impl Text {
         Self(pieces)
     }
 
-    /// Fills in the placeholders.
+    /// Replaces the placeholders by names.
     pub(crate) fn render(&self, names: &Names) -> String {
         let all = names.all();
         let texts = self.0.iter().map(|piece| match piece {
@@ -150,12 +150,12 @@ struct Template {
     body: Text,
 }
 
-/// All requests that the floor client sends.
+/// The requests that the floor client sends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Templates(BTreeMap<Step, Template>);
 
 impl Templates {
-    /// Lets the operator run one execution and skip another, and records its requests.
+    /// Lets the operator run one execution and skip another one, and records its requests.
     pub(crate) async fn record(world: &World, program: &Path) -> Result<Self> {
         let sent: Arc<Mutex<BTreeMap<Step, Request>>> = Arc::default();
         let proxy = Proxy::start(world.control_plane()).await?;
@@ -192,7 +192,7 @@ impl Templates {
         let waited = Names {
             wfe: "skipped-one".to_owned(),
             wfe_uid: skipped.metadata.uid.unwrap_or_default(),
-            // The skip message names the execution that ran, as in every other skip.
+            // The skip message names the execution that ran, as all later skip messages do.
             run: String::new(),
             run_uid: String::new(),
             ..ran.clone()
