@@ -1,5 +1,5 @@
-//! `kubectl wfe` under the roles of `config/rbac/people`, never as an administrator: what it reports, clears and
-//! refuses. Its predictions must match what an operator then does.
+//! `kubectl wfe` with the roles of `config/rbac/people`, never as an administrator: what it reports, clears and
+//! refuses. Its predictions must match what an operator does afterwards.
 
 mod clear;
 mod conventions;
@@ -32,31 +32,32 @@ use wfe_testkit::{World, manifests, repository, wfe};
 use crate::expect::condition;
 
 const TARGET: &str = "payment/deployment/payment-api";
-/// A user who may clear may also explain.
+/// The roles of a user who may clear, and who may therefore also explain.
 const ROLES: [&str; 2] = ["wfe-explain", "wfe-clear"];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A person who uses the tool on the namespaces of a world.
+/// A person who uses the tool in the namespaces of a world.
 pub(crate) struct Caller<'w> {
     world: &'w World,
     kubeconfig: PathBuf,
 }
 
 impl<'w> Caller<'w> {
-    /// Creates a person with these roles, in a cluster where an operator seems to lead.
+    /// Creates a person with these roles, in a world where a replica seems to lead.
     pub(crate) async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
         somebody_leads(world).await?;
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
 
-    /// Prepares a call of the tool.
+    /// Prepares a command of the tool.
     fn command(&self, words: &[&str]) -> Result<Command> {
         let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
         command.args(words).args(self.places()).env("KUBECONFIG", &self.kubeconfig);
         Ok(command)
     }
 
-    /// The namespaces of the world's operator. The tool cannot read them from a Deployment here.
+    /// Returns flags with the namespaces of the world's operator. There is no Deployment from which the tool could read
+    /// them.
     fn places(&self) -> [String; 3] {
         let world = self.world;
         [
@@ -66,13 +67,13 @@ impl<'w> Caller<'w> {
         ]
     }
 
-    /// Runs the tool without a terminal. It must end with this code. Returns its output.
+    /// Runs the tool without a terminal. The exit code must be this one. Returns the output.
     pub(crate) async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         said(self.command(words)?, code).await
     }
 }
 
-/// Writes the Lease of a leader that stays valid for the whole test: operators of tests have none.
+/// Writes the Lease of a leader. It stays valid for the whole test, because the operators of tests write none.
 async fn somebody_leads(world: &World) -> Result<()> {
     let renewed = (Utc::now() + TimeDelta::hours(1)).to_rfc3339_opts(SecondsFormat::Micros, true);
     lease(world, "somebody", &renewed).await
@@ -83,19 +84,19 @@ async fn lease(world: &World, holder: &str, renewed: &str) -> Result<()> {
     world.apply(&in_system(world, "coordination.k8s.io/v1", "Lease", "wfe-operator", "spec", &spec)).await
 }
 
-/// Creates an object with one field in the operator's own namespace.
+/// Returns an object with one field, in the operator's own namespace.
 fn in_system(world: &World, version: &str, kind: &str, name: &str, field: &str, value: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": world.system_namespace()});
     json!({"apiVersion": version, "kind": kind, "metadata": metadata, field: value})
 }
 
-/// Runs a program, which must end with this code, and returns both outputs.
+/// Runs a program that must end with this exit code. Returns both outputs together.
 async fn said(command: Command, code: i32) -> Result<String> {
     let (stdout, stderr) = outputs(command, &[code]).await?;
     Ok(format!("{stdout}{stderr}"))
 }
 
-/// As `said`, with several possible codes, and with separate outputs.
+/// Runs a program that must end with one of these exit codes. Returns both outputs separately.
 async fn outputs(command: Command, codes: &[i32]) -> Result<(String, String)> {
     let shown = format!("{command:?}");
     let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
@@ -114,21 +115,21 @@ fn has(text: &str, words: &[&str]) {
     }
 }
 
-/// Puts the shipped policy on clearances into force in the namespace of a world. `canary` is an uncleared execution
-/// there.
+/// Puts the shipped policy for clearances into force in a world's namespace. `canary` is an execution there without a
+/// clearance.
 async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"clearance": {"reason": "why", "clearedBy": "nobody"}}});
     guard(world, "clearance", &wfe::resource(), canary, refused).await
 }
 
-/// Does the same for the policy on authors, which checks resumes. `canary` is a schedule there that a triage has
-/// paused.
+/// Puts the shipped policy for authors into force, which checks resumes. `canary` is a schedule in the namespace that a
+/// triage has paused.
 async fn guard_resumes(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"resume": {"triage": "another", "reason": "why", "resumedBy": "nobody"}}});
     guard(world, "author", &wfe::schedules(), canary, refused).await
 }
 
-/// Puts a shipped policy into force in the namespace of a world, and waits until it refuses this change.
+/// Puts a shipped policy into force in a world's namespace, and waits until it refuses this change.
 async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, refused: Value) -> Result<()> {
     let name = format!("{policy}-{}", world.namespace());
     for file in [format!("{policy}_policy.yaml"), format!("{policy}_policy_binding.yaml")] {
@@ -149,17 +150,17 @@ async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, re
     ask_until(IN_FORCE_WITHIN, &what, ask, Result::is_err).await.map(drop)
 }
 
-/// Pauses the namespace of the executions of a world.
+/// Pauses the namespace of a world's executions.
 async fn pause(world: &World, why: &str) -> Result<()> {
     let metadata = json!({"name": world.namespace(), "annotations": {"kubernaut.ai/paused": why}});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-    // Not a server-side apply, because another client owns the labels there.
+    // This is not a server-side apply, because another client owns the namespace's labels.
     let api = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client());
     api.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(&namespace)).await?;
     Ok(())
 }
 
-/// Returns what a status records about a clearance.
+/// Returns what the status of an execution records about its clearance.
 fn recorded(wfe: &Value) -> (&Value, String) {
     (&wfe["status"]["clearance"]["clearedBy"], condition(wfe, "ClearanceIneffective"))
 }

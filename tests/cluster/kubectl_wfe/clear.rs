@@ -1,4 +1,4 @@
-//! A person clears a target, whatever currently hides the block from a new execution.
+//! A person clears a target, even if something else currently hides the block from a new execution.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -63,7 +63,7 @@ async fn a_block_is_cleared_that_another_rule_hides() -> Result<()> {
         past(&world, &format!("f{nth}"), "node/paused", "w1", nth.into(), ago, Past::NothingRan(nth, HOUR / 60))
             .await?;
     }
-    // Both blocks at once: clearing the newest execution lifts all of them.
+    // There are two blocks at the same time. Clearing the newest execution lifts both.
     past(&world, "half-way", "node/both", "w1", 1, HOUR * 20, Past::Ran).await?;
     for nth in 2..=6 {
         let ago = HOUR * 10 - TimeDelta::minutes(30 * i64::from(nth));
@@ -84,7 +84,7 @@ async fn a_block_is_cleared_that_another_rule_hides() -> Result<()> {
     let cleared = jo.says(0, &["clear", "node/busy", "-y", "--reason", "by hand"]).await?;
     has(&cleared, &["After that, a new execution on it would be skipped, ResourceBusy: ", "has lifted the block"]);
 
-    // A backoff alone is no block, and cannot be cleared.
+    // A backoff alone is not a block, and cannot be cleared.
     let backoff = jo.says(0, &["clear", "node/backoff", "-y", "--reason", "by hand"]).await?;
     has(
         &backoff,

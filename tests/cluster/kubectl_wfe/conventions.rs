@@ -1,4 +1,4 @@
-//! The tool beside kubectl: kubectl finds it, and it has kubectl's flags, files and exit codes.
+//! The tool as a plugin of kubectl: kubectl finds it, and its flags, files and exit codes are those of kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ async fn kubectl_finds_it_and_passes_all_on() -> Result<()> {
     let world = World::new("plugin").await?;
     past(&world, "broken", "node/n", "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain"]).await?;
-    // The current context does not exist.
+    // The kubeconfig's current context does not exist.
     let mut config: Value = serde_json::from_slice(&fs::read(&jo.kubeconfig)?)?;
     config["current-context"] = json!("nowhere");
     let mut elsewhere = config["contexts"][0].clone();
@@ -28,7 +28,7 @@ async fn kubectl_finds_it_and_passes_all_on() -> Result<()> {
     let file = jo.kubeconfig.with_extension("contexts");
     fs::write(&file, config.to_string())?;
     let file = file.to_string_lossy();
-    // kubectl examines every program on the PATH whose name is that of a plugin.
+    // kubectl examines every program on the PATH that has the name of a plugin.
     let bin = jo.kubeconfig.with_file_name("bin");
     fs::create_dir_all(&bin)?;
     std::os::unix::fs::symlink(workspace_binary("kubectl-wfe")?, bin.join("kubectl-wfe"))?;
@@ -54,7 +54,7 @@ async fn kubectl_finds_it_and_passes_all_on() -> Result<()> {
     has(&said(wfe(&broken)?, 2).await?, &["nowhere"]);
     has(&said(wfe(&["explain", "node/n"])?, 2).await?, &["kubectl wfe: cannot find a cluster: set KUBECONFIG"]);
     has(&said(wfe(&["explain", "node/n", "--context", "test"])?, 2).await?, &["cannot use --context"]);
-    // Without --watch-namespace the tool reads all namespaces, which contain targets of other tests.
+    // Without --watch-namespace, the tool reads all namespaces, including those of other tests.
     let (target, execution) = (format!("node/{}", world.namespace()), world.execution_namespace());
     past(&world, "everywhere", &target, "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
     let everywhere = ["wfe", "explain", &target, "--execution-namespace", &execution];
@@ -91,7 +91,7 @@ async fn it_answers_for_a_file_and_for_a_program() -> Result<()> {
         Ok(serde_json::from_str(&stdout)?)
     };
 
-    // The sample of the README: the same target in another spelling.
+    // The sample from the README has the same target, but in another spelling.
     let sample = repository().join("config/samples/payment-restart.yaml");
     let report = json(1, &["explain", "-f", &sample.to_string_lossy()]).await?;
     let broken = json!({"namespace": world.namespace(), "name": "broken"});
@@ -108,7 +108,8 @@ async fn it_answers_for_a_file_and_for_a_program() -> Result<()> {
     let report = json(1, &["explain", "wfe/broken"]).await?;
     assert_eq!((&report["verdict"], &report["phase"]), (&json!("Decided"), &json!("Failed")), "{report:#}");
 
-    // Like a pipe into `head` that has read enough: no error output, and the same exit code.
+    // The pipe is closed, as by `head` when it has read enough. The tool prints no error, and its exit code is the
+    // usual one.
     let (reader, writer) = std::io::pipe()?;
     drop(reader);
     let mut unread = jo.command(&["explain", TARGET])?;

@@ -1,4 +1,4 @@
-//! The page of the overview: in a file, and served to the browser of one person.
+//! The overview as a page: in a file, and served to one person's browser.
 
 use anyhow::{Context as _, Result};
 use chrono::TimeDelta;
@@ -42,7 +42,7 @@ async fn the_dashboard_shows_what_needs_a_person_to_its_address_alone() -> Resul
         let refused = answer(host, line, named).await?;
         assert!(refused.starts_with(&format!("HTTP/1.1 {status} ")) && !refused.contains("node/n"), "{refused}");
     }
-    // The page is read again for each request, a moment later.
+    // Each request reads the objects again, with a short delay.
     past(&world, "again", "node/m", "w1", 1, TimeDelta::minutes(10), Past::Ran).await?;
     let is_shown = async || anyhow::Ok(answer(host, &get, host).await?.contains("2 need a person"));
     wfe_testkit::awaits::ask_until(super::IN_FORCE_WITHIN, "the new block is shown", is_shown, |shown| *shown).await?;

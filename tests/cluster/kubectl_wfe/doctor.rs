@@ -1,4 +1,4 @@
-//! What the doctor finds before and after an installation, and where something is missing.
+//! What the doctor finds before an installation, after it, and when something is missing.
 
 use std::process::Command;
 
@@ -42,14 +42,15 @@ async fn it_tells_what_is_missing_and_what_it_may_not_see() -> Result<()> {
     world.close().await
 }
 
-/// Asks as an administrator of a control plane. It must end with this code.
+/// Runs the doctor as the administrator of a control plane. The exit code must be this one.
 pub(crate) async fn asks(control_plane: &ControlPlane, code: i32, words: &[&str]) -> Result<String> {
     let mut command: Command = process::command(workspace_binary("kubectl-wfe")?)?;
     command.args(words).env("KUBECONFIG", control_plane.kubeconfig());
     said(command, code).await
 }
 
-/// Before an installation, `doctor --pre` reports no error for what the installation will bring.
+/// Checks that `doctor --pre` reports no error before an installation, although everything is missing that the
+/// installation will create.
 pub(crate) async fn finds_nothing_before(control_plane: &ControlPlane) -> Result<()> {
     let said = asks(control_plane, 0, &["doctor", "--pre"]).await?;
     has(
@@ -63,7 +64,7 @@ pub(crate) async fn finds_nothing_before(control_plane: &ControlPlane) -> Result
     Ok(())
 }
 
-/// After an installation, there is no error.
+/// Checks that the doctor reports no error after an installation.
 pub(crate) async fn finds_no_error(control_plane: &ControlPlane) -> Result<()> {
     let said = asks(control_plane, 0, &["doctor", "--wait", "1m"]).await?;
     has(

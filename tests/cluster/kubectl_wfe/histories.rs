@@ -1,7 +1,7 @@
-//! Fifty random histories: the prediction of `explain` for a new execution, while no operator runs, matches what an
-//! operator then does (sections 6, 7 and 10). No answer changes within three minutes by time alone.
+//! Fifty random histories. While no operator runs, `explain` predicts what happens to a new execution. An operator must
+//! then do the same (sections 6, 7 and 10). No prediction changes within three minutes with time alone.
 //!
-//! `WFE_HISTORIES_SEED` repeats a run.
+//! `WFE_HISTORIES_SEED` repeats a run of this test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,17 +18,17 @@ use super::{Caller, outputs, pause};
 use crate::expect::{condition, text};
 use crate::history::past::{Past, past};
 
-/// How many targets are in the namespace that is not paused, and in the paused one.
+/// The number of targets in the namespace that is not paused. `PAUSED` is the number in the paused namespace.
 const OPEN: usize = 45;
 const PAUSED: usize = 5;
-/// One of this many open targets is busy.
+/// One of this many targets in the open namespace is busy.
 const BUSY: usize = 15;
-/// Ages of past executions, in minutes.
+/// The possible ages of past executions, in minutes.
 const AGES: [i64; 9] = [1, 2, 7, 9, 15, 40, 90, 600, 6000];
-/// How long a target backs off, in minutes.
+/// The possible backoffs of a target, in minutes.
 const WAITS: [i64; 5] = [1, 4, 8, 20, 1000];
 const WORKFLOWS: [&str; 3] = ["w1", "w2", "w3"];
-/// How many calls of the tool run at once.
+/// The number of calls of the tool that run at the same time.
 const AT_ONCE: usize = 6;
 
 /// A target, its past executions, and the new execution.
@@ -54,8 +54,8 @@ impl Story {
     }
 }
 
-/// The ends of histories that every run must have, which together give every answer. The executions before them are
-/// random.
+/// Returns the last executions of a history. Every run of the test has all kinds of them, which together lead to every
+/// possible answer. The earlier executions are random.
 fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
     let completed = (600, Past::Completed, false);
     let nothing_ran = |age: i64, nth: u32| (age, Past::NothingRan(nth, TimeDelta::minutes(1000)), false);
@@ -75,7 +75,7 @@ fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
     }
 }
 
-/// How many kinds of tails there are. Every other story has none.
+/// The number of kinds of last executions. Every other story has none.
 const TAILS: usize = 6;
 
 fn story(world: &World, nth: usize, image: &str, rng: &mut Rng) -> Story {
@@ -123,11 +123,11 @@ fn how(age: i64, rng: &mut Rng) -> Past {
     }
 }
 
-/// Writes the past executions and their clearances, which no operator has recorded yet.
+/// Writes the past executions and their clearances, whose effect no operator has recorded yet.
 async fn write(world: &World, story: &Story) -> Result<()> {
     let executions = world.api(&wfe::resource(), world.namespace());
     for (place, Chapter { name, workflow, age, how, is_cleared }) in story.past.iter().enumerate() {
-        // The first number of the chain is left for the holder.
+        // The first number of the chain is reserved for the holder.
         let number = u64::try_from(place)? + 2;
         past(world, name, &story.target(), workflow, number, TimeDelta::minutes(*age), *how).await?;
         if *is_cleared {
@@ -138,7 +138,7 @@ async fn write(world: &World, story: &Story) -> Result<()> {
     Ok(())
 }
 
-/// Asks the tool what would happen to the new execution.
+/// Returns the tool's prediction for the new execution.
 async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
     let file = caller.kubeconfig.with_file_name(format!("{}.json", story.name));
     fs::write(&file, story.asks.json().to_string())?;
@@ -147,8 +147,8 @@ async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
     Ok(serde_json::from_str(&report)?)
 }
 
-/// Returns the operator's decision in the form of a report: verdict, reason, message, and the execution that caused a
-/// skip. None while the execution is undecided.
+/// Returns the operator's decision in the form of a prediction: verdict, reason, message, and the execution that caused
+/// a skip. `None` while the execution is undecided.
 fn done(wfe: &Value) -> Option<[String; 4]> {
     let status = &wfe["status"];
     let words = |verdict: &str, reason: &Value, message: &Value, name: &Value| {
@@ -180,7 +180,7 @@ fn said(report: &Value) -> [String; 4] {
         .map(|it| text(it).to_owned())
 }
 
-/// One namespace with its stories.
+/// A namespace with its stories.
 struct Book<'w> {
     world: &'w World,
     stories: Vec<Story>,
@@ -207,7 +207,7 @@ impl<'w> Book<'w> {
         Ok(())
     }
 
-    /// Waits until all are decided. Counts the answers, and returns the differences.
+    /// Waits until all executions are decided. Counts the answers, and returns the differences.
     async fn compare(&self, counts: &mut BTreeMap<String, usize>) -> Result<Vec<String>> {
         let asks = |story: &Story| format!("{}-asks", story.name);
         let wfes = self.world.await_wfes("that all who ask are decided", |wfes| {
@@ -229,7 +229,7 @@ impl<'w> Book<'w> {
     }
 }
 
-/// Lets an operator start an execution on each busy target, and then stops the operator.
+/// Lets an operator start an execution on each busy target, and then stops this operator.
 async fn hold(world: &World, stories: &[Story]) -> Result<()> {
     let busy: Vec<&Story> = stories.iter().filter(|story| story.is_busy).collect();
     if busy.is_empty() {

@@ -1,5 +1,5 @@
-//! Texts that a tenant chose in order to deceive readers. In the output of no subcommand may a terminal obey them, or
-//! show them as separate lines.
+//! Texts by which a tenant tries to deceive readers. No subcommand may print them so that a terminal executes them, or
+//! shows them as separate lines.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
@@ -13,15 +13,15 @@ use crate::expect::condition;
 use crate::history::past::{running, time, write};
 use crate::schedules::{await_schedule, create};
 
-/// Clears the screen with seven-bit and eight-bit sequences, moves up, breaks the line, reverses the text direction,
-/// and hides a character.
+/// The text clears the screen with seven-bit and eight-bit sequences, moves the cursor up, breaks the line, reverses
+/// the text direction, and hides a character.
 const HOSTILE: &str = "a\u{1b}[2Jb\u{9b}1Ac\r\nFORGED d\u{202e}e\u{2066}f\u{200b}g\u{7}\u{7f}";
-/// What a person sees instead.
+/// The text as a person sees it.
 const SHOWN: &str = r"a\u{1b}[2Jb\u{9b}1Ac\r\nFORGED d\u{202e}e\u{2066}f\u{200b}g\u{7}\u{7f}";
-/// The same in JSON.
+/// The text in JSON.
 const IN_JSON: &str = r"\u001b[2Jb\u009b1Ac\r\nFORGED d\u202e";
 
-/// Runs the tool and returns its output, none of which may do harm.
+/// Runs the tool, checks that its output does no harm, and returns it.
 async fn says(caller: &Caller<'_>, words: &[&str]) -> Result<String> {
     let (stdout, stderr) = outputs(caller.command(words)?, &[0, 1, 2]).await?;
     let said = format!("{stdout}\n{stderr}");

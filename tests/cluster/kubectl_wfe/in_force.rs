@@ -1,4 +1,4 @@
-//! The tool answers as the present operator would: with its settings, in its namespaces, and only if a replica leads.
+//! The tool answers as the running operator would: with its settings, in its namespaces, and only if a replica leads.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
@@ -64,13 +64,13 @@ async fn nothing_runs_where_nobody_leads_or_looks() -> Result<()> {
     lease(&world, "", &long_ago).await?;
     has(&jo.says(1, &EXPLAIN).await?, &["would wait, NoOperator: no operator leads: nobody holds the Lease"]);
 
-    // The caller's context has another namespace than the watched one.
+    // The current context of the kubeconfig names another namespace than the watched one.
     super::somebody_leads(&world).await?;
     let elsewhere = [&EXPLAIN[..], &["--namespace", "default"]].concat();
     let alone = format!("the operator watches the namespace {} alone", world.namespace());
     has(&jo.says(1, &elsewhere).await?, &["a new execution on node/n: would wait, NoOperator", &alone]);
 
-    // The undecided execution itself counts as known.
+    // An undecided execution is among the known executions too.
     world.wfe("asks").target("node/n").create().await?;
     let said = jo.says(0, &["explain", "asks"]).await?;
     assert!(!said.contains("no WorkflowExecution on it is known"), "{said}");

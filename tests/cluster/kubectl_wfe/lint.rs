@@ -1,4 +1,5 @@
-//! Files are examined without a cluster, and with `--server` in the words of the API server. Nothing is created.
+//! Files are checked without a cluster, or with `--server` by the API server, whose words are printed. Nothing is
+//! created.
 
 use std::fs;
 use std::process::Command;
@@ -49,7 +50,7 @@ async fn files_are_examined_alone_and_by_the_api_server() -> Result<()> {
     assert!(world.api(&wfe::resource(), world.namespace()).get_opt("asked").await?.is_none(), "it was created");
     has(&said(on_server(&ann, &["-f", &file])?, 1).await?, &["the API server answers: ", "cannot create resource"]);
 
-    // The rules about hints are the API server's alone.
+    // Only the API server checks the rules about hints.
     let template = json!({"spec": {
         "targetResource": execution["spec"]["targetResource"], "workflowRef": execution["spec"]["workflowRef"],
     }});

@@ -1,4 +1,4 @@
-//! The commands about one execution: its logs, its cancellation, its end, and where a pod comes from.
+//! The commands about a single execution: its logs, its cancellation, waiting for its end, and where a pod comes from.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::cancelled::cancel;
 use crate::expect::{condition, text};
 
 const WATCHED_WITHIN: Duration = Duration::from_mins(1);
-/// May look, and may read the logs of pods.
+/// The name of a person who may read everything, including the logs of pods.
 const READER: &str = "reader";
 
-/// Runs a command that does not ask which operator decides.
+/// Runs a command that does not depend on the operator.
 async fn says(caller: &Caller<'_>, code: i32, words: &[&str]) -> Result<String> {
     let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
     command.args(words).env("KUBECONFIG", &caller.kubeconfig);
     said(command, code).await
 }
 
-/// Gives a person the right to read the logs of pods in the execution namespace.
+/// Grants a person the permission to read the logs of pods in the execution namespace.
 async fn may_read_logs(world: &World, person: &str) -> Result<()> {
     let metadata = json!({"name": "reads-logs", "namespace": world.execution_namespace()});
     let group = "rbac.authorization.k8s.io";
@@ -44,7 +44,7 @@ async fn may_read_logs(world: &World, person: &str) -> Result<()> {
         .await
 }
 
-/// Plays a kubelet, which no pod of a test has: the log of a container, in place of the API server's answer.
+/// Returns the log of a container in place of the API server's answer. No kubelet exists that could provide it.
 fn log_of(request: &Request) -> Fault {
     if !request.is("get pods/log") {
         return Fault::Pass;
@@ -90,7 +90,7 @@ async fn the_log_of_the_failed_step_is_shown_and_a_pod_is_traced() -> Result<()>
     let answer: Value = serde_json::from_str(&stdout)?;
     assert_eq!((&answer["kind"], &answer["end"]["outcome"]), (&json!("Logs"), &json!("FailedHalfWay")), "{answer:#}");
     assert_eq!(answer["steps"][0]["exitCode"], 3, "{answer:#}");
-    // It has ended, so there is nothing to follow.
+    // The execution has ended, so there is nothing to follow.
     let followed = reader.says(0, &["logs", "broken", "--follow"]).await?;
     has(&followed, &["[drain : run] ok", "[restart : run] exit code 3", "Failed half way"]);
     has(&reader.says(2, &["logs", "broken", "--attempt", "2"]).await?, &["has no attempt 2 with a run"]);
@@ -143,7 +143,7 @@ async fn a_cancellation_tells_beforehand_what_it_does() -> Result<()> {
 
     let viewer = Caller::new(&world, "viewer", &["wfe-view"]).await?;
     has(&says(&viewer, 2, &words("holds")).await?, &["cannot patch resource", "nothing was written", "wfe-cancel"]);
-    // The role wfe-cancel does not let its holder list.
+    // The role wfe-cancel does not include the permission to list.
     let jo = Caller::new(&world, "jo", &["wfe-cancel"]).await?;
     let user = world.user("jo");
     let unasked = says(&jo, 2, &words("holds")[..4]).await?;
@@ -187,7 +187,7 @@ async fn the_exit_code_of_a_wait_is_the_outcome() -> Result<()> {
     let direct = Caller::new(&world, "viewer", &["wfe-view"]).await?;
     let viewer = Caller { world: &world, kubeconfig: world.person_at("viewer", &proxy.url()).await? };
 
-    // It waits from before anything is decided. Each watch but every third one expires at once, and one read fails.
+    // `wait` starts before anything is decided. Two of three watches expire at once, and one read fails.
     let mut watches = 0_u32;
     let mut reads = 0_u32;
     proxy.on(move |request| match request.verb {
@@ -215,7 +215,7 @@ async fn the_exit_code_of_a_wait_is_the_outcome() -> Result<()> {
     let told = told?;
     has(&told, &["created   restart on node/works", "runs      PipelineRun ", "works on node/works: Completed after "]);
 
-    // Of two executions of the same second, chance decides which one is older.
+    // If two executions are from the same second, chance decides which one is first.
     world.await_phase("holds", "Running").await?;
     world.wfe("busy").target("node/holds").image(&works).create().await?;
     for (name, code, expected) in [
@@ -232,7 +232,7 @@ async fn the_exit_code_of_a_wait_is_the_outcome() -> Result<()> {
     assert_eq!((&answer["kind"], &answer["outcome"]), (&json!("Outcome"), &json!("Completed")), "{answer:#}");
     let (deleted, done) = tokio::join!(says(&direct, 2, &["wait", "holds"]), world.delete_wfe("holds"));
     done?;
-    // The execution may be deleted before `wait` first reads it.
+    // The execution may be deleted before the first read of `wait`.
     let deleted = deleted?;
     assert!(deleted.contains("was deleted") || deleted.contains("there is no"), "{deleted}");
     world.close().await

@@ -1,4 +1,4 @@
-//! The roles for people grant exactly what the tool needs.
+//! The roles for people grant exactly the permissions that the tool needs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
         let kubeconfig = world.person(&format!("explainer-{nth}"), &["wfe-explain"], Some(right)).await?;
         let explainer = Caller { world: &world, kubeconfig };
         if right.resource == "workflowschedules" {
-            // Executions can be explained without schedules.
+            // Executions can be explained without the permission to read schedules.
             has(&explainer.says(1, &EXPLAIN).await?, &["would be skipped, PreviousExecutionFailed"]);
             let words = ["schedule", "explain", "nightly"];
             has(&explainer.says(2, &words).await?, &["resource \"workflowschedules\"", "wfe-explain"]);
@@ -32,7 +32,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
             let said = explainer.says(1, &EXPLAIN).await?;
             has(&said, &["would be skipped, PreviousExecutionFailed", "as you may not get all of them", "wfe-explain"]);
         } else if right.verb == "get" {
-            // Without this permission the tool assumes the operator's settings, and says so.
+            // Without this permission, the tool must assume the settings of the operator, and says so.
             let said = explainer.says(1, &EXPLAIN).await?;
             let role = format!("the Role wfe-explain of {} gives the right", world.system_namespace());
             has(&said, &["would be skipped, PreviousExecutionFailed", "as you may not get the", &role]);
@@ -56,7 +56,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     has(&said, &["may not clear this WorkflowExecution", right, "nothing was written", "wfe-clear"]);
     assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], Value::Null);
 
-    // Acting as another user requires permission to impersonate. No option sets another name.
+    // Acting as another user requires the permission to impersonate. No option sets another name.
     let jo = Caller::new(&world, "jo", &ROLES).await?;
     let as_another = [&CLEAR[..], &["--as", "ann@example.com"]].concat();
     has(&jo.says(2, &as_another).await?, &["cannot impersonate", "leave --as out"]);
@@ -74,7 +74,8 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     world.close().await
 }
 
-/// A developer with `wfe-edit` in their own namespace, and no right elsewhere, learns what became of their executions.
+/// A developer who has `wfe-edit` in their own namespace, and no permission elsewhere, can read the results of their
+/// executions.
 #[tokio::test]
 async fn a_decided_execution_is_explained_to_whoever_may_read_it() -> Result<()> {
     let world = World::new("own").await?;
@@ -82,7 +83,7 @@ async fn a_decided_execution_is_explained_to_whoever_may_read_it() -> Result<()>
     past(&world, "done", "node/m", "w1", 2, TimeDelta::hours(1), Past::Completed).await?;
     world.wfe("waits").target("node/n").create().await?;
     let developer = Caller { world: &world, kubeconfig: developer(&world).await? };
-    // The operator watches all namespaces, or that of the developer alone: the runs are not readable either way.
+    // The operator watches all namespaces, or only the developer's. The developer may not read the runs in either case.
     for watched in [false, true] {
         let explains = async |code: i32, words: &[&str]| {
             let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
@@ -109,7 +110,7 @@ async fn a_decided_execution_is_explained_to_whoever_may_read_it() -> Result<()>
     world.close().await
 }
 
-/// Gives an account the rules of `wfe-edit` in the namespace of a world, and returns its kubeconfig.
+/// Grants an account the rules of `wfe-edit` in the namespace of a world, and returns the account's kubeconfig.
 async fn developer(world: &World) -> Result<PathBuf> {
     let shipped = manifests::read(&repository().join("config/rbac/people/edit_cluster_role.yaml"))?;
     let (group, name) = ("rbac.authorization.k8s.io", json!({"name": "developer"}));

@@ -1,4 +1,4 @@
-//! What a person starts: executions by `run`, and the pause of a namespace. And the words that kubectl completes.
+//! What a person starts: executions with `run`, and the pause of a namespace. Also the words that kubectl completes.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -15,10 +15,10 @@ use crate::history::past::{Past, past};
 use crate::history::short;
 use crate::schedules::{await_schedule, create};
 
-/// May see everything, and create executions.
+/// The roles of a person who may read everything and create executions.
 const RUNNER: [&str; 2] = ["wfe-explain", "wfe-edit"];
 
-/// Returns how many executions there are in the namespace of a world.
+/// Returns the number of executions in the namespace of a world.
 async fn count(world: &World) -> Result<usize> {
     Ok(world.api(&wfe::resource(), world.namespace()).list(&ListParams::default()).await?.items.len())
 }

@@ -1,4 +1,4 @@
-//! `kubectl wfe schedule` for people with the shipped roles, beside a real operator.
+//! `kubectl wfe schedule` for people with the shipped roles, together with a real operator.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::expect::text;
 use crate::history::short;
 use crate::schedules::{await_children, await_held, await_outcome, await_schedule, create};
 
-/// May see, run, suspend and resume schedules.
+/// The role of a person who may read, run, suspend and resume schedules.
 const EDITOR: &str = "wfe-edit";
 
-/// A person with this kubeconfig, in the namespace of a world.
+/// A person with a kubeconfig, who works in the namespace of a world.
 struct Person<'w> {
     world: &'w World,
     kubeconfig: PathBuf,
@@ -27,7 +27,7 @@ impl<'w> Person<'w> {
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
 
-    /// Runs `kubectl wfe schedule`, which must end with this code, and returns its output.
+    /// Runs `kubectl wfe schedule`, which must end with this exit code. Returns the output.
     async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
         command.arg("schedule").args(words).args(["--namespace", self.world.namespace()]);
@@ -95,7 +95,7 @@ async fn what_is_suspended_is_shown_and_resumed() -> Result<()> {
     world.close().await
 }
 
-/// No operator runs here: the status stays as this test writes it.
+/// No operator runs, so the status stays as the test has written it.
 #[tokio::test]
 async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> Result<()> {
     let world = World::new("plugin-resume").await?;
@@ -131,7 +131,7 @@ async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> R
     world.close().await
 }
 
-/// A file is explained before its creation, together with existing schedules.
+/// A file is explained before the schedule is created, together with existing schedules.
 #[tokio::test]
 async fn a_file_is_explained() -> Result<()> {
     let world = World::new("plugin-file").await?;
@@ -158,7 +158,7 @@ async fn a_file_is_explained() -> Result<()> {
     world.close().await
 }
 
-/// The tool does not write to a schedule that has changed since it read it.
+/// The tool writes nothing if the schedule has changed since the tool read it.
 #[tokio::test]
 async fn a_change_in_between_is_told_and_nothing_is_written() -> Result<()> {
     let world = World::new("plugin-conflict").await?;

@@ -1,5 +1,5 @@
-//! The six questions of an on-call person, each answered by one command, as the terminal shows the answers. The answers
-//! at 80 and at 200 columns are on record in `tests/golden/plugin`.
+//! The six questions of a person on call. One command answers each of them, as the terminal shows.
+//! `tests/golden/plugin` contains the answers at 80 and at 200 columns.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::schedules::{await_schedule, create};
 
 const TIME: &str = "2026-01-02T03:04:05Z";
 
-/// Each question, the command that answers it, and its exit code.
+/// The questions, each with the exit code and the arguments of the command that answers it.
 const QUESTIONS: [(&str, i32, &[&str]); 12] = [
     ("the-alert-names-a-number", 1, &["status"]),
     ("why-was-it-skipped", 1, &["status", "late"]),
@@ -32,8 +32,8 @@ const QUESTIONS: [(&str, i32, &[&str]); 12] = [
     ("which-circuits", 0, &["circuits"]),
 ];
 
-/// Lets an operator bring about a block with a schedule on its target, and a holder with an execution that is skipped
-/// for it. Another execution waits for the end of a pause.
+/// Lets an operator create the situation: a block with a schedule on its target, and a holder with an execution that is
+/// skipped because of it. Another execution waits for the end of a pause.
 async fn night(world: &World) -> Result<Operator> {
     let half_way = Pipeline::new().task("drain", Outcome::Ok).task("restart", Outcome::Exit(3));
     let half_way = world.push_pipeline("half-way", &half_way).await?;
@@ -55,8 +55,8 @@ async fn night(world: &World) -> Result<Operator> {
     Ok(operator)
 }
 
-/// Replaces what differs from run to run: names by text of the same width, times by one time, and spans of seconds and
-/// minutes by `Ns`.
+/// Replaces text that varies between runs: names by text of the same width, all times by the same time, and durations
+/// in minutes and seconds by `Ns`.
 fn masked(screen: &str, world: &World) -> String {
     let mut shown = screen.replace(world.namespace(), &"n".repeat(world.namespace().len()));
     for at in 0..shown.len() {
@@ -78,8 +78,8 @@ fn masked(screen: &str, world: &World) -> String {
     spans.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Returns the words of an answer to a command. Where its lines break depends on how long an age is, and the order of a
-/// list on the second in which each was created.
+/// Returns the words of an answer. Line breaks are ignored, because they depend on the length of an age. The order of a
+/// list is ignored too, because it depends on the second in which each object was created.
 fn words_of<'a>(answer: &'a str, command: &[&str]) -> Vec<&'a str> {
     let mut words: Vec<&str> = answer.split_whitespace().collect();
     if command == ["list"] {
@@ -99,7 +99,7 @@ async fn each_has_one_command_that_answers_it_on_narrow_and_wide_terminals() -> 
         for columns in [80, 200] {
             let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
             command.args(words).env("KUBECONFIG", &jo.kubeconfig);
-            // A list of schedules does not depend on the operator.
+            // The list of schedules does not depend on the operator.
             if words != ["schedule", "list"] {
                 command.args(jo.places());
             }

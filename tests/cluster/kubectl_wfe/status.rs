@@ -1,4 +1,4 @@
-//! What the tool answers first: who needs a person, what blocks a target, and what the operator itself has recorded.
+//! The first answers of the tool: who needs a person, what blocks a target, and what the operator has recorded itself.
 
 use anyhow::Result;
 use chrono::{SecondsFormat, TimeDelta, Utc};
@@ -58,7 +58,7 @@ async fn a_kind_that_the_cluster_does_not_serve_is_told_first() -> Result<()> {
     let first =
         "payment/deployement/cart: the cluster serves no kind deployement; did you mean payment/deployment/cart?\n";
     assert!(said.starts_with(first), "{said}");
-    // A custom kind that is served, by both of its spellings.
+    // A custom kind of the cluster, in both spellings.
     for kind in ["pipelinerun", "pipelineruns"] {
         has(&jo.says(0, &["explain", &format!("payment/{kind}/cart")]).await?, &["would run now"]);
     }

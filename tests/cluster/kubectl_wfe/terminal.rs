@@ -1,4 +1,4 @@
-//! A person on a terminal: something changes while the tool waits for an answer.
+//! A person at a terminal. Something changes while the tool waits for the person's answer.
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -12,14 +12,14 @@ use crate::history::past::{Past, past};
 
 const QUESTION: &str = "Clear it? [y/N] ";
 
-/// Starts to clear a target, up to the question.
+/// Starts to clear a target, and waits for the question.
 async fn asked(caller: &Caller<'_>, target: &str) -> Result<Terminal> {
     let terminal = Terminal::start(caller.command(&["clear", target, "--reason", "looked at it"])?)?;
     terminal.await_text(QUESTION).await?;
     Ok(terminal)
 }
 
-/// Answers the question, and returns the last screen. The tool must end with this code.
+/// Answers the question, and returns the final screen. The tool must end with this exit code.
 async fn answered(mut terminal: Terminal, answer: &str, code: i32) -> Result<String> {
     terminal.type_line(answer)?;
     let (status, screen) = terminal.ended().await?;
@@ -74,7 +74,7 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     has(&answered(terminal, "y", 2).await?, &["since it was shown", "nothing was written"]);
     nothing_written("replaced").await?;
 
-    // A recovery by another execution ends the block, and the operator writes that to this execution.
+    // The recovery by another execution ends the block, and the operator records this in the status.
     let terminal = asked(&jo, "node/healed").await?;
     let recovery = world.wfe("recovery").target("node/healed").workflow("w2").image(&works);
     recovery.patch(|wfe| wfe["spec"]["recoveryOf"] = json!("healed")).create().await?;
@@ -82,14 +82,14 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     world.await_wfe("healed", "blocks no more", |wfe| condition(wfe, "Blocked") == "False Recovered").await?;
     has(&answered(terminal, "y", 2).await?, &["it has changed since it was shown", "nothing was written"]);
     nothing_written("healed").await?;
-    // Clearing it has no effect, and the tool says so.
+    // The clearance has no effect, and the tool says so.
     let clearance = Patch::Merge(json!({"spec": {"clearance": {"reason": "looked", "clearedBy": "admin"}}}));
     world.api(&wfe::resource(), world.namespace()).patch("healed", &PatchParams::default(), &clearance).await?;
     let is_recorded = |wfe: &Value| recorded(wfe) == (&Value::Null, "True NothingBlocked".to_owned());
     world.await_wfe("healed", "says that its clearance did nothing", is_recorded).await?;
     let in_vain = "has had no effect (ClearanceIneffective): nothing was blocked by this execution";
     has(&jo.says(1, &["explain", "healed"]).await?, &[&format!("clearing it  {in_vain}")]);
-    // Without its recovery it blocks again, but its only clearance is already set.
+    // Without its recovery, the failure blocks again. Its only clearance is already set.
     world.delete_wfe("recovery").await?;
     let again = jo.says(2, &["clear", "node/healed", "--yes", "--reason", "looked at it"]).await?;
     has(&again, &["which cannot be set a second time", "else run another workflow with recoveryOf: healed"]);
