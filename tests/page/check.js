@@ -1,7 +1,7 @@
-// Looks at pages in a headless Chromium: node check.js CHROMIUM PAGES [SHOTS]
+// Checks pages in a headless Chromium: node check.js CHROMIUM PAGES [SHOTS]
 //
-// Each page, in each look: nothing on the console, no request, no script of its users, nothing that axe finds, and no
-// part that sticks out. Then what its script does: keys, copying, and refreshing itself.
+// Each page in each look has no console messages, no requests, no scripts from hostile names, no findings of axe, and
+// nothing wider than the window. Then it checks the page's own script: keys, copying and refreshing.
 "use strict";
 const assert = require("node:assert");
 const fs = require("node:fs");
@@ -18,7 +18,7 @@ const LOOKS = {
   narrow: { width: 320, height: 720, scheme: "light" },
 };
 
-/** Opens a page that fails at the first sign of trouble. `expected` is the part of a message that is none. */
+/** Opens a page, and collects its trouble. Messages that contain `expected` are no trouble. */
 async function open(browser, url, look, expected = null) {
   const page = await browser.newPage();
   const trouble = [];
