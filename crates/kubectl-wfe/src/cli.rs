@@ -21,7 +21,7 @@ pub(crate) use checks::{ConfigArgs, DoctorArgs, LintArgs, ReportArgs};
 pub(crate) use completion::{CompletionArgs, Shell};
 pub(crate) use execution::{CancelArgs, LogsArgs, TraceArgs, WaitArgs};
 pub(crate) use pause::{PauseArgs, ResumeArgs};
-pub(crate) use play::SimulateArgs;
+pub(crate) use play::{Condition, SimulateArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use schedules::{ScheduleCommand, ScheduleExplainArgs, ScheduleListArgs, ScheduleNextArgs};
 pub(crate) use view::{OperatorArgs, Overrides, ViewArgs};
@@ -123,9 +123,10 @@ pub(crate) enum Command {
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
-    /// Play a scenario in virtual time with the operator's own decisions. Contacts no cluster.
+    /// Play in virtual time what the operator would do: in a scenario, without a cluster; or from now on, on a target of
+    /// the cluster, if something happens. Writes nothing.
     #[command(after_help = play::SIMULATE)]
-    Simulate(SimulateArgs),
+    Simulate(Box<SimulateArgs>),
     /// Pause a namespace: no execution starts in it, and none on a target in it. Running executions continue.
     #[command(after_help = pause::PAUSE)]
     Pause(PauseArgs),

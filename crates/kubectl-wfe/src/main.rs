@@ -91,7 +91,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Command::Doctor(args) => doctor::run(&cli.cluster, &args).await,
             Command::Report(args) => support::run(&cli.cluster, &args).await,
             Command::Lint(args) => lint::run(&cli.cluster, &args).await,
-            Command::Simulate(args) => simulate::run(&args),
+            Command::Simulate(args) => simulate::run(&cli.cluster, &args).await,
             Command::Pause(args) => pause::pause(&cli.cluster, &args).await,
             Command::Resume(args) => pause::resume(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,

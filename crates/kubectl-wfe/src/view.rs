@@ -64,6 +64,8 @@ pub(crate) struct Seen {
     pub(crate) now: Time,
     index: Index,
     executions: Vec<DynamicObject>,
+    /// The schedules of the target that was asked about.
+    pub(crate) schedules: Vec<DynamicObject>,
     /// Which executions of other namespaces could not be read, and what is assumed of them.
     pub(crate) unread: Option<String>,
     /// The operator whose decision is predicted.
@@ -117,9 +119,9 @@ impl Lookout {
             let on = text(schedule, "/spec/template/spec/targetResource");
             on.and_then(|on| TargetName::parse(on).ok()).as_ref() == target
         };
-        let has_limits = !self.installation.policy.limits.is_empty();
-        let alone = target.filter(|_| !has_limits && !schedules.iter().flatten().any(has_this_target));
-        self.see(schedules, alone, added).await
+        let on_it: Vec<_> = schedules.iter().flatten().filter(|it| has_this_target(it)).cloned().collect();
+        let alone = target.filter(|_| self.installation.policy.limits.is_empty() && on_it.is_empty());
+        Ok(Seen { schedules: on_it, ..self.see(schedules, alone, added).await? })
     }
 
     /// Lists the same, and fails if schedules cannot be listed.
@@ -273,17 +275,12 @@ impl Seen {
         self.index.keys().filter_map(|key| Some(&self.index.ready(key)?.target))
     }
 
-    /// Returns all executions.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &DynamicObject> {
-        self.executions.iter()
-    }
-
     /// Makes the view of all that was listed.
     pub(crate) fn of(mut index: Index, executions: Vec<DynamicObject>, installation: Installation, now: Time) -> Self {
         tell_of_triages(&mut index, now);
         circuits::draw_turns(&mut index, &installation.policy, now);
         places::give_places(&mut index, &installation.policy, now);
-        Self { now, index, executions, unread: None, installation }
+        Self { now, index, executions, schedules: Vec::new(), unread: None, installation }
     }
 
     /// Returns an execution by its name.

@@ -100,7 +100,7 @@ fn value_of(flag: &Arg) -> Place {
     match flag.get_id().as_str() {
         "file" | "files" | "policy" | "kubeconfig" => Place::File,
         "like" | "recover" => Place::Names(Names::Executions { prefix: "" }),
-        "on" => Place::Names(Names::Targets),
+        "on" | "from_cluster" => Place::Names(Names::Targets),
         "namespace" | "operator-namespace" | "watch_namespace" | "execution_namespace" => {
             Place::Names(Names::Namespaces)
         }
@@ -169,6 +169,7 @@ mod tests {
             (&["status", "-n", ""], Place::Names(Names::Namespaces)),
             (&["lint", "-f", ""], Place::File),
             (&["simulate", ""], Place::File),
+            (&["simulate", "--from-cluster", ""], Place::Names(Names::Targets)),
             (&["logs", "a", "--tail", ""], Place::Nothing),
         ] {
             assert_eq!(at(words), expected, "{words:?}");

@@ -15,6 +15,7 @@ use wfe_core::execution::{Execution, ExecutionState, FailedState, Recorded, RunS
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::retry::{Answers, Attempt};
 use wfe_core::schedule::{Heard, child_name};
+use wfe_core::target::{Elsewhere, OwnerRead};
 use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
 use wfe_view::index::{Delivery, EndPhase, EndShown, Key};
@@ -66,8 +67,11 @@ impl Play<'_> {
                 self.index.cancel_told(key, &unanswered.run.uid);
             }
             Action::Tell(Announce::Replay { run, .. }) => self.index.replay_told(key, &run.uid),
-            // All namespaces are watched, and no hint is set.
-            Action::ReadOwner { .. } | Action::Tell(Announce::HintIgnored { .. }) => {}
+            // An owner that the operator does not watch has ended when it is read again.
+            Action::ReadOwner { owner } => {
+                self.index.owner_read(key, &owner.uid, Elsewhere { at: self.now, found: OwnerRead::Over });
+            }
+            Action::Tell(Announce::HintIgnored { .. }) => {}
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use wfe_core::duration;
 
 use super::play::Play;
 use super::scenario::Scenario;
-use super::story::Totals;
+use super::totals::Totals;
 
 /// The comparison, a column for each value.
 #[derive(Debug, Serialize)]

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::execution::ExecutionState;
+use wfe_core::name::ScheduleId;
 use wfe_core::schedule::child_name;
 use wfe_core::target::TargetName;
 use wfe_tekton::rfc3339;
@@ -64,7 +66,7 @@ impl Scenario {
             }
         }
         let at_fault = ["retry", "timeout", "recoveryOf"].into_iter().find_map(|key| fields.get(key)).unwrap_or(node);
-        let record = execution(&namespace, &name, self.start, &spec, at_fault)?;
+        let record = execution(&namespace, &name, self.start, &spec).or_else(|why| at_fault.fault(why))?;
         Ok(Arrival {
             line: node.line,
             record,
@@ -134,23 +136,29 @@ impl Scenario {
         let target = if target.contains("{n}") { numbered(&target, copy) } else { format!("{target}{number}") };
         let mut spec = object["spec"].clone();
         set(&mut spec, "/template/spec/targetResource", json!(target));
-        let name = format!("{name}{number}");
-        let uid = uid(2, self.schedules.len() as u64);
-        let read = observe_schedule(&from_json(namespace, &name, &uid, self.start, &spec, at)?);
-        let Some(record) = read else { return at.fault("it is not a WorkflowSchedule") };
-        if let Err(why) = &record.schedule.plan {
-            return at.fault(why.to_string());
-        }
+        let (name, uid) = (format!("{name}{number}"), uid(2, self.schedules.len() as u64));
+        let object = from_json(namespace, &name, &uid, self.start, &spec).or_else(|why| at.fault(why))?;
+        Planned::of(&object, self.start).or_else(|why| at.fault(why))
+    }
+}
+
+impl Planned {
+    /// Reads a schedule that can be used, and what its children are made from.
+    pub(super) fn of(object: &DynamicObject, start: Time) -> Result<Self, String> {
+        let record = observe_schedule(object).ok_or("it is not a WorkflowSchedule")?;
+        let ScheduleId { namespace, name, uid } = &record.schedule.id;
+        record.schedule.plan.as_ref().map_err(ToString::to_string)?;
+        let spec = &object.data["spec"];
         let mut template = spec["template"]["spec"].clone();
         set(
             &mut template,
             "/remediationRequestRef",
-            json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": name, "uid": uid}),
+            json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": &**name, "uid": uid.to_string()}),
         );
-        set(&mut template, "/startBefore", json!(rfc3339(self.start)));
-        let child = execution(namespace, &child_name(&name, self.start), self.start, &template, at)?;
-        let every = ["/interval", "/cron"].map(|path| text_at(&spec, path)).concat();
-        Ok(Planned { record, child, every })
+        set(&mut template, "/startBefore", json!(rfc3339(start)));
+        let child = execution(namespace, &child_name(name, start), start, &template)?;
+        let every = ["/interval", "/cron"].map(|path| text_at(spec, path)).concat();
+        Ok(Self { record, child, every })
     }
 }
 
@@ -162,25 +170,18 @@ fn interval(node: &Node, path: &str) -> Result<Duration, Fault> {
 }
 
 /// Reads an execution that can be used.
-fn execution(namespace: &str, name: &str, created: Time, spec: &Value, at: &Node) -> Result<ExecutionRecord, Fault> {
-    let object = from_json(namespace, name, &uid(1, 0), created, spec, at)?;
-    let Some(mut record) = observe_execution(&object, RUNS) else { return at.fault("it is not a WorkflowExecution") };
+fn execution(namespace: &str, name: &str, created: Time, spec: &Value) -> Result<ExecutionRecord, String> {
+    let object = from_json(namespace, name, &uid(1, 0), created, spec)?;
+    let mut record = observe_execution(&object, RUNS).ok_or("it is not a WorkflowExecution")?;
     if let ExecutionState::Undecided { unusable: Some(why), .. } = &record.execution.state {
-        return at.fault(why.to_string());
+        return Err(why.to_string());
     }
     // A play renders no run from it, and it holds no secret.
     (record.request, record.redaction) = (None, None);
     Ok(record)
 }
 
-fn from_json(
-    namespace: &str,
-    name: &str,
-    uid: &str,
-    created: Time,
-    spec: &Value,
-    at: &Node,
-) -> Result<kube::api::DynamicObject, Fault> {
+fn from_json(namespace: &str, name: &str, uid: &str, created: Time, spec: &Value) -> Result<DynamicObject, String> {
     let object = json!({
         "metadata": {
             "namespace": namespace, "name": name, "uid": uid, "generation": 1, "resourceVersion": "1",
@@ -188,8 +189,7 @@ fn from_json(
         },
         "spec": spec,
     });
-    serde_json::from_value(object)
-        .or_else(|error| at.fault(format!("it does not have the shape of an object: {error}")))
+    serde_json::from_value(object).map_err(|error| format!("it does not have the shape of an object: {error}"))
 }
 
 fn text_at(value: &Value, path: &str) -> String {

@@ -4,6 +4,7 @@
 //! statuses, and delivered again. At this level index, circuits, schedules, triage and decisions are the operator's
 //! own code, and no step writes or parses JSON.
 
+mod begin;
 mod workload;
 
 use std::cmp::Reverse;
@@ -20,7 +21,7 @@ use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::policy::Policy;
 use wfe_core::triage::FailureSeen;
-use wfe_view::index::{Delivery, EndShown, ExecutionRecord, Index, Key, Kind};
+use wfe_view::index::{CircuitNews, Delivery, EndShown, ExecutionRecord, Index, Key, Kind};
 
 use super::scenario::{Act, MOST, Planned, Scenario, uid};
 use super::story::Story;
@@ -50,11 +51,13 @@ pub(super) struct Play<'a> {
     /// The uids of the executions that have not ended, by namespace and name.
     pub(super) open: HashMap<String, (Key, Uid)>,
     /// The agenda of the world: earliest first, at one time in the order of [`Happening`].
-    agenda: BinaryHeap<Reverse<(Time, Happening)>>,
+    pub(super) agenda: BinaryHeap<Reverse<(Time, Happening)>>,
     wakes: BTreeSet<(Time, Key)>,
     wake_of: HashMap<Key, Time>,
     /// The targets to decide on.
     pub(super) changed: BTreeSet<Key>,
+    /// The one target that is decided on; none: all of them.
+    only: Option<Key>,
     created: u64,
     /// Follows what is written, as an operator would write it.
     #[cfg(test)]
@@ -64,6 +67,8 @@ pub(super) struct Play<'a> {
 /// Something that the world does. At the same time, runs end before people act, and people act before programs ask.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happening {
+    /// A task or pod ends that was there at the start.
+    Ends(Kind, Uid),
     /// Tekton ends a run.
     RunEnds(Uid),
     /// The last task of a run is gone.
@@ -77,11 +82,16 @@ pub(super) enum Happening {
 impl<'a> Play<'a> {
     /// Makes a world at the start of a scenario.
     pub(super) fn new(scenario: &'a Scenario, policy: &Policy) -> Self {
-        let now = scenario.start;
         let mut index = Index::new(None);
         for kind in Kind::ALL {
-            take_in(&mut index, kind, std::iter::empty(), now);
+            take_in(&mut index, kind, std::iter::empty(), scenario.start);
         }
+        Self::on(scenario, policy, index, None)
+    }
+
+    /// Makes a world that begins with objects, and in which one target is decided on, or all.
+    fn on(scenario: &'a Scenario, policy: &Policy, mut index: Index, only: Option<Key>) -> Self {
+        let now = scenario.start;
         index.guard(Guard::InForce);
         index.set_circuit_policy(policy);
         let retention = policy.retention.min(KEPT);
@@ -91,7 +101,7 @@ impl<'a> Play<'a> {
             policy: Policy { retention, ttl, ..policy.clone() },
             index,
             now,
-            story: Story::new(now),
+            story: Story::new(now, only.is_some()),
             workload: Workload::default(),
             runs: HashMap::new(),
             schedules: HashMap::new(),
@@ -101,6 +111,7 @@ impl<'a> Play<'a> {
             wakes: BTreeSet::new(),
             wake_of: HashMap::new(),
             changed: BTreeSet::new(),
+            only,
             created: 0,
             #[cfg(test)]
             mirror: None,
@@ -180,6 +191,7 @@ impl<'a> Play<'a> {
             }
             let Some(Reverse((_, what))) = self.agenda.pop() else { break };
             match what {
+                Happening::Ends(kind, uid) => self.index.apply(Delivery::DescendantDeleted(kind, uid, None), self.now),
                 Happening::RunEnds(run) => self.end_run(&run),
                 Happening::Drained(run) => self.drain(&run),
                 Happening::Acts(number) => self.act(number),
@@ -192,10 +204,12 @@ impl<'a> Play<'a> {
     /// Decides on all changed targets until nothing is left to do now.
     pub(super) fn decide_all(&mut self) -> Result<()> {
         for _ in 0..MOST_ROUNDS {
-            let news = self.index.update_circuits(self.now);
+            let mut news = self.index.update_circuits(self.now);
+            news.retain(|it| self.is_told(it));
             self.story.circuits(&news, self.now);
             self.index.give_places(self.now);
             self.changed.extend(self.index.take_dirty());
+            self.changed.retain(|key| self.only.as_ref().is_none_or(|only| only == key));
             if self.changed.is_empty() {
                 return Ok(());
             }
@@ -242,6 +256,18 @@ impl<'a> Play<'a> {
         if let Some(at) = at {
             self.wakes.insert((at, key.clone()));
         }
+    }
+
+    /// Returns whether a change of circuits concerns what is played.
+    fn is_told(&self, news: &CircuitNews) -> bool {
+        let Some(only) = &self.only else { return true };
+        let circuit = match news {
+            CircuitNews::Opened(it) => &it.fingerprint,
+            CircuitNews::Closed(it) => &it.fingerprint,
+            CircuitNews::Probed { fingerprint, .. } => fingerprint,
+        };
+        let mut schedules = self.index.entry(only).into_iter().flat_map(|entry| entry.target.schedules.values());
+        schedules.any(|it| it.failed_last().is_some_and(|(with, _)| with == circuit))
     }
 
     fn arrive(&mut self, number: usize, n: u64) -> Result<()> {
@@ -293,6 +319,9 @@ impl<'a> Play<'a> {
             Some(blocks.first()?.remediation()?.execution.clone())
         });
         let Some(blocker) = blocker else { return "asks to clear it, but nothing blocks it" };
+        if self.execution(key, &blocker.uid).is_some_and(|it| it.clearance.is_some()) {
+            return "cannot clear it: what blocks it has a clearance already";
+        }
         let clearance = Clearance {
             reason: "scenario".into(),
             cleared_by: "a person".into(),

@@ -7,8 +7,9 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use wfe_core::duration;
 
-use super::story::{Story, Totals};
+use super::story::Story;
 use super::timeline::Line;
+use super::totals::Totals;
 use crate::output::line;
 
 /// The width that the lines of the totals keep to.
@@ -44,12 +45,12 @@ impl fmt::Display for Simulation<'_> {
 }
 
 /// Returns what happened, and how often if more than once.
-fn counted(it: &Line) -> String {
+pub(super) fn counted(it: &Line) -> String {
     if it.times == 1 { it.what.to_owned() } else { format!("{} x{}", it.what, it.times) }
 }
 
 /// Returns which executions, why, and when it happened last. For several targets, the executions are left out.
-fn detail(story: &Story, it: &Line) -> String {
+pub(super) fn detail(story: &Story, it: &Line) -> String {
     let range = match (&it.execution, &it.last_execution) {
         _ if it.others > 0 => String::new(),
         (Some(first), Some(last)) if first != last => {
@@ -61,7 +62,8 @@ fn detail(story: &Story, it: &Line) -> String {
     };
     let why = [range, it.why.clone()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     let last = if it.last_at > it.at { format!("last at {}", story.time(it.last_at)) } else { String::new() };
-    [why, last].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    let said = [why, last].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    if it.is_supposed { format!("{said} (supposed)") } else { said }
 }
 
 impl fmt::Display for Totals {
@@ -132,5 +134,6 @@ fn event(story: &Story, it: &Line) -> Value {
         "times": it.times,
         "lastExecution": it.last_execution,
         "lastTime": Story::date(it.last_at),
+        "isSupposed": it.is_supposed,
     })
 }

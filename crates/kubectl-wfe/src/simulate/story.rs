@@ -1,16 +1,17 @@
 //! What happens in a play, line by line, and what comes of it all in numbers.
 
+mod begins;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::Serialize;
 use wfe_core::action::{Ending, Record, Says};
 use wfe_core::blocks::TargetBlocks;
 use wfe_core::ending::{Conflict, Failure, Skip};
 use wfe_core::execution::Execution;
-use wfe_core::name::ExecutionId;
+use wfe_core::name::{ExecutionId, ScheduleId};
 use wfe_core::policy::Policy;
 use wfe_core::reason::BlockReason;
 use wfe_core::schedule::{Outcome, ScheduleStatus};
@@ -19,11 +20,15 @@ use wfe_core::{Time, duration};
 use wfe_view::index::{CircuitNews, Key};
 
 use super::timeline::{Line, Timeline};
+use super::totals::Totals;
+use crate::moment::beside;
 
 /// The story of a play.
 #[derive(Debug)]
 pub(super) struct Story {
-    start: Time,
+    pub(super) start: Time,
+    /// Whether it begins with what a cluster holds now. Then how runs end is supposed, and times are those of a clock.
+    from_cluster: bool,
     /// What happened.
     pub(super) timeline: Timeline,
     /// What came of it.
@@ -46,71 +51,11 @@ struct Block {
     skipped: u64,
 }
 
-/// What comes of a play, in numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Totals {
-    /// Runs that were released to Tekton.
-    pub(super) runs: u64,
-    /// Executions that completed.
-    pub(super) completed: u64,
-    /// Executions that failed.
-    pub(super) failed: u64,
-    /// Executions that were skipped, by reason.
-    pub(super) skipped: Skipped,
-    /// How often a schedule was held.
-    pub(super) held: u64,
-    /// Slots of schedules without a run.
-    pub(super) missed: u64,
-    /// Executions that had not ended at the end.
-    pub(super) open: usize,
-    /// The targets that need a person at the end.
-    pub(super) blocked_targets: Vec<String>,
-    /// The schedules that need a person at the end, because a triage has paused them.
-    pub(super) paused_schedules: Vec<String>,
-    /// For how long targets needed a person, added up, in seconds.
-    pub(super) blocked_seconds: u64,
-    /// When the last target that had failed completed something again, in seconds since the start.
-    pub(super) last_recovery_seconds: Option<u64>,
-    /// How many targets have failed last and not recovered.
-    pub(super) failing_targets: usize,
-}
-
-/// How many executions were skipped, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Skipped {
-    pub(super) busy: u64,
-    pub(super) cooldown: u64,
-    pub(super) backoff: u64,
-    pub(super) exhausted: u64,
-    pub(super) blocked: u64,
-}
-
-impl Skipped {
-    /// Returns the reasons with their numbers.
-    pub(super) fn by_reason(self) -> [(&'static str, u64); 5] {
-        let Self { busy, cooldown, backoff, exhausted, blocked } = self;
-        [("busy", busy), ("cooldown", cooldown), ("backoff", backoff), ("exhausted", exhausted), ("blocked", blocked)]
-    }
-
-    /// Returns how many there are together.
-    pub(super) fn all(self) -> u64 {
-        self.by_reason().iter().map(|(_, count)| count).sum()
-    }
-}
-
-impl Totals {
-    /// Returns whether a target or a schedule needs a person.
-    pub(super) fn needs_a_person(&self) -> bool {
-        !self.blocked_targets.is_empty() || !self.paused_schedules.is_empty()
-    }
-}
-
 impl Story {
-    pub(super) fn new(start: Time) -> Self {
+    pub(super) fn new(start: Time, from_cluster: bool) -> Self {
         Self {
             start,
+            from_cluster,
             timeline: Timeline::default(),
             totals: Totals::default(),
             blocked: BTreeMap::new(),
@@ -121,8 +66,11 @@ impl Story {
         }
     }
 
-    /// Shows a time as the time since the start: `7m00`, `1h07m00`.
+    /// Shows a time as the time since the start: `7m00`, `1h07m00`; of a cluster, as other commands do.
     pub(super) fn time(&self, at: Time) -> String {
+        if self.from_cluster {
+            return beside(at, self.start);
+        }
         let seconds = (at - self.start).num_seconds();
         let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         if hours > 0 { format!("{hours}h{minutes:02}m{seconds:02}") } else { format!("{minutes}m{seconds:02}") }
@@ -170,12 +118,15 @@ impl Story {
                 self.totals.failed += 1;
                 self.failing.insert(key.clone());
                 let why = self.failed(execution, failure, policy);
-                self.tell(at, key, "failed", id, why);
+                match &failure.outcome {
+                    Some(_) => self.supposes(at, key, "failed", &execution.id, why),
+                    None => self.tell(at, key, "failed", id, why), // there was no run, or it is gone
+                }
             }
             Says::Retry { attempt, of, end, not_before, .. } => {
                 let reason = end.reason.map_or("Unknown", |reason| reason.as_str());
                 let why = format!("{reason}, attempt {attempt} of {of}, next {}", self.time(*not_before));
-                self.tell(at, key, "waits", id, why);
+                self.supposes(at, key, "waits", &execution.id, why);
             }
             Says::Waiting { waiting, .. } | Says::HeldBack { waiting } => {
                 self.tell(at, key, "waits", id, waiting.reason().to_owned());
@@ -253,9 +204,8 @@ impl Story {
 
     /// The status of a schedule is about to change.
     pub(super) fn schedule(&mut self, at: Time, record: &Record, was: &ScheduleStatus) {
-        let (id, is) = (&record.schedule, &record.status);
-        let name = format!("{}/{}", id.namespace, id.name);
-        let name = name.strip_prefix("default/").unwrap_or(&name).to_owned();
+        let is = &record.status;
+        let name = named(&record.schedule);
         if let Some(run) = is.last_run.as_ref().filter(|run| was.last_run.as_ref() != Some(run))
             && run.outcome == Some(Outcome::Refused)
         {
@@ -329,23 +279,34 @@ impl Story {
 
     /// A person acts.
     pub(super) fn person(&mut self, at: Time, subject: &str, what: &str) {
-        self.line(at, subject.strip_prefix("default/").unwrap_or(subject), "person", None, what.to_owned());
+        let subject = subject.strip_prefix("default/").unwrap_or(subject);
+        let line = Line::new(at, subject, "person", None, what.to_owned());
+        self.timeline.add(Line { is_supposed: self.from_cluster, ..line });
     }
 
-    /// The play ends.
+    /// The play ends. Of what a person must end, the last line names the command.
     pub(super) fn end(&mut self, at: Time, open: usize) {
         let blocked = std::mem::take(&mut self.blocked);
         for (key, block) in &blocked {
-            let lasts = self.seconds(at) - self.seconds(block.since);
-            self.totals.blocked_seconds += lasts;
-            let lasts = duration::format(Duration::from_secs(lasts));
-            let why = format!("for {lasts} by {}; {} requests skipped for it", block.by, block.skipped);
-            self.totals.blocked_targets.push(self.names.get(key).cloned().unwrap_or_default());
+            self.totals.blocked_seconds += self.seconds(at) - self.seconds(block.since);
+            let name = self.names.get(key).cloned().unwrap_or_default();
+            let lasts = duration::format((at - block.since).to_std().unwrap_or_default());
+            let skipped = match block.skipped {
+                0 => String::new(),
+                skipped => format!("; {skipped} requests skipped for it"),
+            };
+            let why = format!("for {lasts} by {}{skipped}: kubectl wfe clear {name} --reason '...'", block.by);
+            self.totals.blocked_targets.push(name);
             self.tell(at, key, "blocked", None, why);
+        }
+        for name in std::mem::take(&mut self.paused) {
+            let (namespace, own) = name.split_once('/').unwrap_or(("default", &name));
+            let why = format!("kubectl wfe schedule resume {own} -n {namespace} --reason '...'");
+            self.line(at, &name, "paused", None, why);
+            self.totals.paused_schedules.push(name);
         }
         self.timeline.flush();
         self.totals.blocked_targets.sort();
-        self.totals.paused_schedules = self.paused.iter().cloned().collect();
         self.totals.last_recovery_seconds = self.last_recovery.map(|at| self.seconds(at));
         (self.totals.failing_targets, self.totals.open) = (self.failing.len(), open);
     }
@@ -354,7 +315,15 @@ impl Story {
     fn turns(&mut self, at: Time, key: &Key, execution: &Execution, what: &'static str, why: String) {
         let subject = self.names.get(key).cloned().unwrap_or_default();
         let line = Line::new(at, &subject, what, Some(shown(&execution.id, &subject)), why);
-        self.timeline.add(Line { is_scheduled: execution.child.is_some(), ..line });
+        let is_supposed = self.from_cluster && what == "Completed";
+        self.timeline.add(Line { is_scheduled: execution.child.is_some(), is_supposed, ..line });
+    }
+
+    /// Something happens that follows from how a run ends.
+    fn supposes(&mut self, at: Time, key: &Key, what: &'static str, execution: &ExecutionId, why: String) {
+        let subject = self.names.get(key).cloned().unwrap_or_default();
+        let line = Line::new(at, &subject, what, Some(shown(execution, &subject)), why);
+        self.timeline.add(Line { is_supposed: self.from_cluster, ..line });
     }
 
     fn tell(&mut self, at: Time, key: &Key, what: &'static str, execution: Option<&ExecutionId>, why: String) {
@@ -366,6 +335,12 @@ impl Story {
     fn line(&mut self, at: Time, subject: &str, what: &'static str, execution: Option<String>, why: String) {
         self.timeline.add(Line::new(at, subject, what, execution, why));
     }
+}
+
+/// Shows a schedule. The namespace `default` is left out.
+fn named(id: &ScheduleId) -> String {
+    let name = id.to_string();
+    name.strip_prefix("default/").unwrap_or(&name).to_owned()
 }
 
 /// Shows an execution. Its namespace is left out if it is `default`, or that of its target.

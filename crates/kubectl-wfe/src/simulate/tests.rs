@@ -1,6 +1,7 @@
 //! Whole scenarios: those that ship, by their golden output (`UPDATE=1` writes it anew), and what a play must agree
 //! with.
 
+mod from_cluster;
 mod like_explain;
 mod mistakes;
 

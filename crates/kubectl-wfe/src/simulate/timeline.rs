@@ -51,6 +51,8 @@ pub(super) struct Line {
     pub(super) last_execution: Option<String>,
     /// Whether a schedule has made it.
     pub(super) is_scheduled: bool,
+    /// Whether it is supposed, and no decision.
+    pub(super) is_supposed: bool,
 }
 
 impl Line {
@@ -68,6 +70,7 @@ impl Line {
             last_at: at,
             last_execution,
             is_scheduled: false,
+            is_supposed: false,
         }
     }
 

@@ -1,7 +1,33 @@
 //! Lists of objects, taken into an index as the operator does.
 
+use kube::api::DynamicObject;
 use wfe_core::Time;
+use wfe_core::target::{Target, TargetName};
 use wfe_view::index::{Delivery, Index, Key, Kind};
+
+use super::Seen;
+
+impl Seen {
+    /// Returns all executions.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &DynamicObject> {
+        self.executions.iter()
+    }
+
+    /// Returns a target, if something is known of it.
+    pub(crate) fn target(&self, name: &TargetName) -> Option<&Target> {
+        Some(&self.index.entry(&Key::Chain(name.chain()))?.target)
+    }
+
+    /// Returns whether the schedules could be listed.
+    pub(crate) fn sees_schedules(&self) -> bool {
+        self.index.sees_schedules()
+    }
+
+    /// Returns all that was listed, as the operator keeps it.
+    pub(crate) fn into_index(self) -> Index {
+        self.index
+    }
+}
 
 /// Takes one list in.
 pub(crate) fn take_in(index: &mut Index, kind: Kind, listed: impl Iterator<Item = Delivery>, now: Time) {

@@ -141,22 +141,8 @@ impl Play<'_> {
         let timeout = released.timeout.unwrap_or(Duration::MAX);
         let owner = released.owner.execution().and_then(|id| self.execution(key, &id.uid));
         let Some(owner) = owner.cloned() else { return };
-        let workflow = self.scenario.workflow(&owner.workflow_id);
-        let nth = self.workload.released.entry(owner.workflow_id.to_string()).or_default();
-        *nth += 1;
         let attempt = owner.retry.as_ref().map_or(1, |retry| retry.current());
-        let since_start = (self.now - self.scenario.start).to_std().unwrap_or_default();
-        let matches = |it: &&Failing| it.matches(since_start, *nth, u64::from(attempt));
-        let mut failure = workflow.fails.iter().find(matches).cloned();
-        let at_once = failure.as_ref().is_some_and(|it| !it.ran);
-        let default = if at_once { Duration::ZERO } else { workflow.takes };
-        let mut lasts = failure.as_ref().map_or(workflow.takes, |it| it.after.unwrap_or(default));
-        if lasts > timeout {
-            lasts = timeout;
-            // If a run would fail before anything starts, nothing has started by then either.
-            let ran = failure.as_ref().is_none_or(|it| it.ran);
-            failure = Some(Failing::timed_out(ran));
-        }
+        let (failure, lasts) = self.end_of(&owner.workflow_id, attempt, timeout);
         let began = failure.as_ref().is_none_or(|it| it.ran).then_some(self.now);
         self.story.runs(self.now, key, &owner, lasts);
         if let Some(in_progress) = self.runs.get_mut(&run.uid) {
@@ -170,6 +156,52 @@ impl Play<'_> {
             self.show_task(key, &run.uid, true);
         }
         self.expect(lasts, Happening::RunEnds(run.uid.clone()));
+    }
+
+    /// Takes over a run that exists at the start. Returns when it ends, if it runs.
+    pub(super) fn take_over(&mut self, key: &Key, chain: ChainName, run: &Run) -> Option<Duration> {
+        let uid = &run.id.uid;
+        let (failure, began, cancelled) = (None, None, None);
+        let mut known = InProgress { key: key.clone(), chain, drains: Duration::ZERO, failure, began, cancelled };
+        let Owner::Execution { id, workflow_id, .. } = &run.owner else { return None };
+        if !matches!(run.progress, Progress::Released) {
+            self.runs.insert(uid.clone(), known);
+            return None;
+        }
+        let attempt = self.execution(key, &id.uid).and_then(|it| it.retry.as_ref()).map_or(1, |retry| retry.current());
+        let (failure, lasts) = self.end_of(workflow_id, attempt, run.timeout.unwrap_or(Duration::MAX));
+        let since = run.released_at.unwrap_or(run.created);
+        known.began = failure.as_ref().is_none_or(|it| it.ran).then_some(since);
+        known.failure = failure;
+        known.cancelled = run.cancelled.then(|| run.cancel_reason.unwrap_or(CancelReason::Requested));
+        let (is_stopping, has_begun) = (known.cancelled.is_some(), known.began.is_some());
+        self.runs.insert(uid.clone(), known);
+        if has_begun {
+            self.show_task(key, uid, true);
+        }
+        let ran = (self.now - since).to_std().unwrap_or_default();
+        let ends = if is_stopping { Duration::ZERO } else { lasts.saturating_sub(ran) };
+        self.expect(ends, Happening::RunEnds(uid.clone()));
+        Some(ends)
+    }
+
+    /// Returns how the next run of a workflow ends: why it fails, if it does, and how long it lasts.
+    pub(super) fn end_of(&mut self, workflow: &str, attempt: u32, timeout: Duration) -> (Option<Failing>, Duration) {
+        let script = self.scenario.workflow(workflow);
+        let nth = self.workload.released.entry(workflow.to_owned()).or_default();
+        *nth += 1;
+        let since_start = (self.now - self.scenario.start).to_std().unwrap_or_default();
+        let matches = |it: &&Failing| it.matches(since_start, *nth, u64::from(attempt));
+        let failure = script.fails.iter().find(matches).cloned();
+        let at_once = failure.as_ref().is_some_and(|it| !it.ran);
+        let default = if at_once { Duration::ZERO } else { script.takes };
+        let lasts = failure.as_ref().map_or(script.takes, |it| it.after.unwrap_or(default));
+        if lasts > timeout {
+            // If a run would fail before anything starts, nothing has started by then either.
+            let ran = failure.as_ref().is_none_or(|it| it.ran);
+            return (Some(Failing::timed_out(ran)), timeout);
+        }
+        (failure, lasts)
     }
 
     /// Tekton ends a run that was cancelled at once.

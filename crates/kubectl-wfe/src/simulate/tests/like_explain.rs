@@ -142,9 +142,9 @@ fn as_read(execution: &Execution) -> Execution {
 }
 
 /// Builds what `explain` would see, from objects; and compares each object with the record of the play.
-fn seen(play: &Play<'_>, added: &DynamicObject) -> Seen {
+pub(super) fn seen(play: &Play<'_>, added: Option<&DynamicObject>) -> Seen {
     let mirror = play.mirror.as_ref().unwrap();
-    let (mut objects, mut runs, mut tasks) = (vec![added.clone()], Vec::new(), Vec::new());
+    let (mut objects, mut runs, mut tasks) = (added.into_iter().cloned().collect::<Vec<_>>(), Vec::new(), Vec::new());
     let mut keys: Vec<&Key> = play.index.keys().collect();
     keys.sort();
     for key in keys {
@@ -214,7 +214,7 @@ fn compare(text: &str, until: u64, target: &str, workflow: &str) -> &'static str
     execution.workflow_id = workflow.into();
     let object = play.mirror.as_ref().unwrap().object(&execution, &target);
     let record = observe_execution(&object, RUNS).unwrap();
-    let seen = seen(&play, &object);
+    let seen = seen(&play, Some(&object));
     let answer = seen.answer(seen.target_of(&record).unwrap(), &id);
 
     let (key, before) = (record.key(), play.story.totals.clone());
