@@ -30,7 +30,7 @@ use crate::subject::Subject;
 
 mod views;
 
-pub(crate) use views::{DashboardArgs, HistoryArgs, ListArgs, StatusArgs, StatusFormat};
+pub(crate) use views::{DashboardArgs, HistoryArgs, ListArgs, PageFormat, StatusArgs};
 
 const EXPLAIN: &str = "\
 Examples:
@@ -123,8 +123,8 @@ pub(crate) enum Command {
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
-    /// Play in virtual time what the operator would do: in a scenario, without a cluster; or from now on, on a target of
-    /// the cluster, if something happens. Writes nothing.
+    /// Play in virtual time what the operator would do: in a scenario, without a cluster; or on a target of the cluster
+    /// from now on, if something happens. Writes nothing.
     #[command(after_help = play::SIMULATE)]
     Simulate(Box<SimulateArgs>),
     /// Pause a namespace: no execution starts in it, and none on a target in it. Running executions continue.

@@ -1,7 +1,8 @@
-//! The overview as a page: who needs a person, what runs and waits, and what happened on each target over time.
+//! The overview as a page: who needs a person, what runs and waits, and what happened on each target over time. A play
+//! is a page too.
 //!
-//! `status -o html` writes it to a file, and `dashboard` serves it. It loads nothing, sends nothing, and changes
-//! nothing: its buttons copy commands. Every text in it is escaped by the template ([`markup`]).
+//! `status -o html` writes the overview to a file, and `dashboard` serves it. A page loads nothing, sends nothing, and
+//! changes nothing: its buttons copy commands. Every text in it is escaped by the template ([`markup`]).
 
 mod axis;
 mod lane;
@@ -14,7 +15,8 @@ use wfe_core::schedule::{Every, Held, Schedule};
 
 use self::axis::Axis;
 pub(crate) use self::axis::Window;
-use self::lane::{Lanes, Track};
+use self::lane::Lanes;
+pub(crate) use self::lane::{Kind, Span, Track};
 pub(crate) use self::markup::policy;
 use crate::circuits::Circuit;
 use crate::cli::ClusterArgs;
@@ -121,6 +123,35 @@ impl ScheduleRow {
             held,
             command: format!("kubectl wfe schedule explain {} -n {}", id.name, id.namespace),
         }
+    }
+}
+
+/// A play as a page: its lanes, and what happens line by line.
+pub(crate) struct Played {
+    /// The target or the file.
+    pub(crate) title: String,
+    /// What is supposed about the target.
+    pub(crate) condition: Option<String>,
+    pub(crate) verdict: String,
+    pub(crate) is_well: bool,
+    pub(crate) from: Time,
+    pub(crate) to: Time,
+    pub(crate) totals: String,
+    /// What else the play rests on, each with its name.
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) tracks: Vec<Track>,
+    /// How many bars and marks are left out.
+    pub(crate) left_out: usize,
+    /// Time, subject, what happens, and details.
+    pub(crate) lines: Vec<[String; 4]>,
+}
+
+impl Played {
+    /// Writes the page.
+    pub(crate) fn html(&self) -> String {
+        let axis = Axis::of_play(self.from, self.to);
+        let lanes = Lanes::of(&self.tracks, &axis);
+        markup::played::document(self, &axis, &lanes).into_string()
     }
 }
 

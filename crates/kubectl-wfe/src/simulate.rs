@@ -5,6 +5,7 @@
 mod carry;
 mod cluster;
 mod compare;
+mod drawing;
 mod node;
 mod objects;
 mod outlook;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use wfe_core::target::TargetName;
 
-use crate::cli::{ClusterArgs, Condition, Format, SimulateArgs};
+use crate::cli::{ClusterArgs, Condition, PageFormat, SimulateArgs};
 use crate::file;
 use crate::output::output;
 use crate::view::{Lookout, Seen};
@@ -65,18 +66,23 @@ fn answer(
     target: &TargetName,
     condition: &Condition,
     until: Duration,
-    format: Option<Format>,
+    format: Option<PageFormat>,
 ) -> Result<bool> {
     let Start { scenario, policy, ends, assumed } = Start::of(&seen, target, condition)?;
     let policy_of = seen.installation.policy_of.clone();
     let story = Play::on_target(&scenario, &policy, seen.into_index(), target).play(until, false)?;
-    let (ends, assumed, policy) = (&ends, &assumed, &*policy_of);
-    let outlook = Outlook { target, condition, until, ends, assumed, policy, story: &story };
+    let is_well = !story.totals.needs_a_person();
+    let outlook =
+        Outlook { target, condition, until, ends: &ends, assumed: &assumed, policy: &policy_of, story: &story };
     match format {
-        Some(_) => output().json("Simulation", &outlook.json())?,
+        Some(PageFormat::Html) => {
+            let (facts, title, condition) = (outlook.facts(), target.to_string(), outlook.headline());
+            output().page(&story.page(title, Some(condition), facts).html())?;
+        }
+        Some(PageFormat::Json) => output().json("Simulation", &outlook.json())?,
         None => write!(output(), "{outlook}")?,
     }
-    Ok(!story.totals.needs_a_person())
+    Ok(is_well)
 }
 
 fn of_file(args: &SimulateArgs, path: &Path) -> Result<bool> {
@@ -94,14 +100,16 @@ fn of_file(args: &SimulateArgs, path: &Path) -> Result<bool> {
         None => {
             let policy = scenario.policy(None).map_err(in_file)?;
             let story = Play::new(&scenario, &policy).play(until, args.until.is_none())?;
-            let simulation = Simulation(&story);
+            let is_well = !story.totals.needs_a_person();
             match args.output {
-                Some(_) => output().json("Simulation", &simulation)?,
-                None => write!(output(), "{simulation}")?,
+                Some(PageFormat::Html) => output().page(&story.page(name, None, Vec::new()).html())?,
+                Some(PageFormat::Json) => output().json("Simulation", &Simulation(&story))?,
+                None => write!(output(), "{}", Simulation(&story))?,
             }
-            Ok(!story.totals.needs_a_person())
+            Ok(is_well)
         }
         Some((key, values)) => {
+            ensure!(args.output != Some(PageFormat::Html), "-o html shows one play: leave --compare out");
             scenario::check_key(key).map_err(|what| anyhow!("--compare: {what}"))?;
             let comparison = Comparison::of(&scenario, key, values, until, args.until.is_none())?;
             match args.output {

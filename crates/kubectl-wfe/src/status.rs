@@ -5,7 +5,7 @@ mod card;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cli::{ClusterArgs, ExplainArgs, Format, StatusArgs, StatusFormat};
+use crate::cli::{ClusterArgs, ExplainArgs, Format, PageFormat, StatusArgs};
 use crate::explain;
 use crate::output::output;
 use crate::overview::Overview;
@@ -19,7 +19,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool>
     let StatusArgs { subject, output: format, view } = args;
     let Some(subject) = subject else {
         let lookout = Lookout::open(cluster, &view).await?;
-        if format == Some(StatusFormat::Html) {
+        if format == Some(PageFormat::Html) {
             let page = Page::read(&lookout, cluster).await?;
             output().page(&page.html(None, None))?;
             return Ok(page.is_well());
@@ -32,7 +32,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool>
         }
         return Ok(overview.is_well());
     };
-    ensure!(format != Some(StatusFormat::Html), "-o html shows the overview: name no target or execution");
+    ensure!(format != Some(PageFormat::Html), "-o html shows the overview: name no target or execution");
     if format.is_some() {
         let output = Some(Format::Json);
         let args = ExplainArgs { subject: Some(subject), file: None, workflow: None, output, view };

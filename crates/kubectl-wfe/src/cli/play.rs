@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use wfe_core::target::TargetName;
 
-use super::{Format, ViewArgs};
+use super::{PageFormat, ViewArgs};
 use crate::subject::Subject;
 
 /// The longest play: a week.
@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_hours(168);
 pub(super) const SIMULATE: &str = "\
 Examples:
   kubectl wfe simulate config/scenarios/outage.yaml
-  kubectl wfe simulate outage.yaml --until 1h -o json
+  kubectl wfe simulate outage.yaml --until 1h -o html > outage.html
   kubectl wfe simulate outage.yaml --compare max-consecutive-failures=3,5,8
   kubectl wfe simulate --from-cluster node/worker-1 --if cleared
   kubectl wfe simulate --from-cluster node/worker-1 --if 'workflow disk-cleanup fails' --until 1h
@@ -34,7 +34,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "TARGET", value_parser = Subject::parse_target)]
     pub(crate) from_cluster: Option<TargetName>,
 
-    /// What to suppose about it: nothing, cleared, 'workflow NAME completes' or 'workflow NAME fails'. Default: nothing.
+    /// What to suppose: nothing, cleared, 'workflow NAME completes' or 'workflow NAME fails'. Default: nothing.
     #[arg(long = "if", value_name = "CONDITION", requires = "from_cluster", value_parser = Condition::parse)]
     pub(crate) condition: Option<Condition>,
 
@@ -46,9 +46,9 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "KEY=V1,V2", value_parser = parse_compare, conflicts_with = "from_cluster")]
     pub(crate) compare: Option<(String, Vec<String>)>,
 
-    /// How to answer. Default: for people.
+    /// How to answer. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<Format>,
+    pub(crate) output: Option<PageFormat>,
 
     /// The operator and its settings.
     #[command(

@@ -46,19 +46,19 @@ pub(crate) struct StatusArgs {
 
     /// The format of the answer. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<StatusFormat>,
+    pub(crate) output: Option<PageFormat>,
 
     /// How to look.
     #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
 
-/// The formats of `status`.
+/// The formats of an answer that can be a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StatusFormat {
+pub(crate) enum PageFormat {
     /// One JSON object.
     Json,
-    /// The overview as a page, in one file that loads nothing.
+    /// A page, in one file that loads nothing.
     Html,
 }
 

@@ -8,6 +8,24 @@ pub(super) const FULL: i64 = 10_000;
 /// The part of the past that the axis shows for each part of the future.
 const PAST_PER_FUTURE: i32 = 6;
 
+/// The steps between two labels of a play, in seconds, and how such labels are written.
+const STEPS: [(i64, &str); 12] = [
+    (1, "%H:%M:%S"),
+    (10, "%H:%M:%S"),
+    (30, "%H:%M:%S"),
+    (60, "%H:%M"),
+    (300, "%H:%M"),
+    (600, "%H:%M"),
+    (1_800, "%H:%M"),
+    (3_600, "%H:%M"),
+    (7_200, "%H:%M"),
+    (14_400, "%H:%M"),
+    (43_200, "%d. %H:%M"),
+    (86_400, "%d. %H:%M"),
+];
+/// How many labels fit.
+const MOST_LABELS: i64 = 8;
+
 /// How far back the lanes reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
@@ -61,20 +79,45 @@ impl Window {
     }
 }
 
-/// A window that ends now, and the future beside it.
+/// A window that ends now, and the future beside it; or the whole of a play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
-    pub(super) window: Window,
+    /// The window. None: a play, whose end counts as now.
+    pub(super) window: Option<Window>,
     pub(super) from: Time,
     pub(super) now: Time,
     pub(super) to: Time,
+    step: i64,
+    format: &'static str,
 }
 
 impl Axis {
     /// Lays a window before a moment.
     pub(super) fn new(window: Window, now: Time) -> Self {
         let length = window.length();
-        Self { window, from: now - length, now, to: now + length / PAST_PER_FUTURE }
+        let (from, to) = (now - length, now + length / PAST_PER_FUTURE);
+        Self { window: Some(window), from, now, to, step: window.step(), format: "%H:%M" }
+    }
+
+    /// Lays an axis along a play.
+    pub(super) fn of_play(from: Time, to: Time) -> Self {
+        let to = to.max(from + TimeDelta::seconds(1));
+        let fits = |(step, _): &&(i64, &str)| (to - from).num_seconds() / step <= MOST_LABELS;
+        let (step, format) = STEPS.iter().find(fits).copied().unwrap_or((86_400, "%d. %H:%M"));
+        Self { window: None, from, now: to, to, step, format }
+    }
+
+    /// Returns whether a label has room: beside the ends, and beside that of the present.
+    pub(super) fn has_room(&self, place: i64) -> bool {
+        match self.window {
+            Some(_) => (300..8100).contains(&place) || (9000..9800).contains(&place),
+            None => (0..9800).contains(&place),
+        }
+    }
+
+    /// Names the time that the lanes show.
+    pub(super) fn name(&self) -> String {
+        self.window.map_or_else(|| "the play".to_owned(), |window| format!("the last {}", window.name()))
     }
 
     /// Returns whether a part of the time between two moments is on the axis.
@@ -90,11 +133,11 @@ impl Axis {
 
     /// Returns the round times on the axis, each with its place and label.
     pub(super) fn labels(&self) -> Vec<(i64, String)> {
-        let step = self.window.step();
+        let step = self.step;
         let first = (self.from.timestamp() / step + 1) * step;
         let times = (0..).map(|nth| first + nth * step).map_while(|at| Time::from_timestamp(at, 0));
         let shown = times.take_while(|at| *at < self.to);
-        shown.map(|at| (self.place(at), at.format("%H:%M").to_string())).collect()
+        shown.map(|at| (self.place(at), at.format(self.format).to_string())).collect()
     }
 }
 
@@ -120,6 +163,23 @@ mod tests {
             let count = Axis::new(window, at("18:47:00")).labels().len();
             assert!((6..=8).contains(&count), "{count} labels");
             assert_eq!(Window::named(window.name()), Some(window));
+        }
+    }
+
+    #[test]
+    fn a_play_fills_the_axis_with_few_labels() {
+        let from = at("00:00:00");
+        for (seconds, expected) in [
+            (0, ""),
+            (5, "00:00:01 00:00:02 00:00:03 00:00:04"),
+            (1_740, "00:05 00:10 00:15 00:20 00:25"),
+            (86_400, "04:00 08:00 12:00 16:00 20:00"),
+            (604_800, "03. 00:00 04. 00:00 05. 00:00 06. 00:00 07. 00:00 08. 00:00"),
+        ] {
+            let axis = Axis::of_play(from, from + TimeDelta::seconds(seconds));
+            let labels: Vec<String> = axis.labels().into_iter().map(|(_, label)| label).collect();
+            assert_eq!(labels.join(" "), expected, "{seconds}");
+            assert_eq!((axis.place(axis.from), axis.place(axis.now)), (0, FULL));
         }
     }
 

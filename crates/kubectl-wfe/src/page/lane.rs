@@ -48,21 +48,21 @@ pub(crate) enum Kind {
 /// Something on a target that began and ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(super) kind: Kind,
-    pub(super) from: Time,
-    pub(super) to: Time,
+    pub(crate) kind: Kind,
+    pub(crate) from: Time,
+    pub(crate) to: Time,
     /// The execution, schedule or user, and what it did.
-    pub(super) said: String,
+    pub(crate) said: String,
 }
 
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Track {
-    pub(super) target: String,
+    pub(crate) target: String,
     /// Since when a person must act, if one must.
-    pub(super) needs_person: Option<Time>,
-    pub(super) spans: Vec<Span>,
-    pub(super) events: Vec<Event>,
+    pub(crate) needs_person: Option<Time>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) events: Vec<Event>,
 }
 
 /// A bar or a mark on the axis.
@@ -105,7 +105,7 @@ pub(super) struct Lanes {
 
 impl Kind {
     /// Returns its name in the style sheet and in the legend.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cooldown => "cooldown",
             Self::Backoff => "backoff",
@@ -205,7 +205,8 @@ fn text(spans: &[Span], axis: &Axis) -> String {
     let said = if said.is_empty() { "nothing ended".to_owned() } else { said.join(", ") };
     let next = spans.iter().filter(|it| matches!(it.kind, Kind::Slot | Kind::HeldSlot) && it.from >= axis.now);
     let next = next.min_by_key(|it| it.from).map(|it| format!("; {} in {}", it.said, since(axis.now, it.from)));
-    format!("Last {}: {said}{}", axis.window.name(), next.unwrap_or_default())
+    let name = axis.window.map_or_else(|| "In the play".to_owned(), |window| format!("Last {}", window.name()));
+    format!("{name}: {said}{}", next.unwrap_or_default())
 }
 
 /// Places what is on the axis.

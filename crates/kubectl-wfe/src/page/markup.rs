@@ -1,6 +1,7 @@
 //! The template of the page. `maud` escapes every text, and [`line()`] shows characters by number that would reverse or
 //! hide text.
 
+pub(super) mod played;
 mod targets;
 
 use base64::Engine as _;
@@ -36,9 +37,8 @@ pub(crate) fn policy() -> String {
     )
 }
 
-/// Writes the whole document.
-pub(super) fn document(page: &Page, axis: &Axis, lanes: &Lanes, refreshes_after: Option<u64>) -> Markup {
-    let is_well = page.is_well();
+/// Writes a whole document around the content of a page.
+fn shell(title: &str, is_well: bool, refreshes_after: Option<u64>, content: &Markup) -> Markup {
     let icon = format!(
         "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><circle cx='8' cy='8' r='7' \
          fill='{}'/></svg>",
@@ -53,37 +53,43 @@ pub(super) fn document(page: &Page, axis: &Axis, lanes: &Lanes, refreshes_after:
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="referrer" content="no-referrer";
                 meta name="color-scheme" content="light dark";
-                title { (headline(page)) " · " (line(&page.cluster)) }
+                title { (line(title)) }
                 link rel="icon" href=(icon);
                 style { (PreEscaped(STYLE)) }
             }
             body data-refresh=[refreshes_after] {
                 (PreEscaped(SHAPES))
                 p #notice role="status" {}
-                div #page {
-                    (header(page, refreshes_after.is_some()))
-                    main {
-                        (needs_person(page))
-                        (targets::targets(axis, lanes, refreshes_after.is_some()))
-                        div.pair {
-                            (rows("running", "Running", &page.overview.running, "kubectl wfe list -A --running"))
-                            (rows("waiting", "Waiting", &page.overview.waiting, "kubectl wfe list -A --waiting"))
-                        }
-                        (schedules(&page.schedules))
-                        (circuits_section(&page.circuits))
-                    }
-                    footer {
-                        p {
-                            "Read with your own permissions by kubectl wfe " (env!("CARGO_PKG_VERSION")) ". "
-                            "This page changes nothing: its buttons copy commands. Times are UTC."
-                        }
-                        @if let Some(assumed) = &page.assumed { p { "Assumed: " (line(assumed)) } }
-                    }
-                }
+                div #page { (content) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     }
+}
+
+/// Writes the document of the overview.
+pub(super) fn document(page: &Page, axis: &Axis, lanes: &Lanes, refreshes_after: Option<u64>) -> Markup {
+    let content = html! {
+        (header(page, refreshes_after.is_some()))
+        main {
+            (needs_person(page))
+            (targets::targets(axis, lanes, refreshes_after.is_some()))
+            div.pair {
+                (rows("running", "Running", &page.overview.running, "kubectl wfe list -A --running"))
+                (rows("waiting", "Waiting", &page.overview.waiting, "kubectl wfe list -A --waiting"))
+            }
+            (schedules(&page.schedules))
+            (circuits_section(&page.circuits))
+        }
+        footer {
+            p {
+                "Read with your own permissions by kubectl wfe " (env!("CARGO_PKG_VERSION")) ". "
+                "This page changes nothing: its buttons copy commands. Times are UTC."
+            }
+            @if let Some(assumed) = &page.assumed { p { "Assumed: " (line(assumed)) } }
+        }
+    };
+    shell(&format!("{} · {}", headline(page), page.cluster), page.is_well(), refreshes_after, &content)
 }
 
 /// Returns the answer in a few words.

@@ -31,6 +31,18 @@ pub(super) struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
+    /// Describes what is asked.
+    pub(super) fn headline(&self) -> String {
+        format!("the next {}, if {}", span(self.until), self.condition.told())
+    }
+
+    /// Returns what the play rests on, each with its name.
+    pub(super) fn facts(&self) -> Vec<(String, String)> {
+        let ends = self.ends.iter().map(|end| (end.workflow.clone(), format!("{} (supposed)", end.told())));
+        let assumed = self.assumed.iter().map(|assumed| ("assumed".to_owned(), assumed.clone()));
+        ends.chain([("policy".to_owned(), self.policy.to_owned())]).chain(assumed).collect()
+    }
+
     fn row(&self, it: &Line) -> [String; 4] {
         let detail = detail(self.story, it);
         let subject = it.subjects();
@@ -48,7 +60,7 @@ fn in_(now: Time, at: Time) -> String {
 impl fmt::Display for Outlook<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = line(self.target.as_str());
-        writeln!(f, "{target}, the next {}, if {}:\n", span(self.until), line(&self.condition.told()))?;
+        writeln!(f, "{target}, {}:\n", line(&self.headline()))?;
         let names = self.ends.iter().map(|end| end.workflow.chars().count()).max().unwrap_or_default();
         for end in self.ends {
             writeln!(f, "  {:<names$}  {} (supposed)", line(&end.workflow), end.told())?;

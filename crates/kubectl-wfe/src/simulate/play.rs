@@ -24,7 +24,7 @@ use wfe_core::triage::FailureSeen;
 use wfe_view::index::{CircuitNews, Delivery, EndShown, ExecutionRecord, Index, Key, Kind};
 
 use super::scenario::{Act, MOST, Planned, Scenario, uid};
-use super::story::Story;
+use super::story::{Story, named};
 use crate::view::take_in;
 pub(super) use workload::InProgress;
 use workload::Workload;
@@ -86,13 +86,13 @@ impl<'a> Play<'a> {
         for kind in Kind::ALL {
             take_in(&mut index, kind, std::iter::empty(), scenario.start);
         }
+        index.guard(Guard::InForce);
         Self::on(scenario, policy, index, None)
     }
 
     /// Makes a world that begins with objects, and in which one target is decided on, or all.
     fn on(scenario: &'a Scenario, policy: &Policy, mut index: Index, only: Option<Key>) -> Self {
         let now = scenario.start;
-        index.guard(Guard::InForce);
         index.set_circuit_policy(policy);
         let retention = policy.retention.min(KEPT);
         let ttl = Some(policy.ttl.map_or(KEPT, |ttl| ttl.min(KEPT)));
@@ -117,6 +117,8 @@ impl<'a> Play<'a> {
             mirror: None,
         };
         for planned in &scenario.schedules {
+            let target = planned.record.target.as_ref().map(ToString::to_string).unwrap_or_default();
+            play.story.drawing.of_schedules.insert(named(&planned.record.schedule.id), target);
             play.schedules.insert(planned.record.schedule.id.uid.clone(), planned.clone());
             play.index.apply(Delivery::Schedule(Box::new(planned.record.clone())), now);
         }

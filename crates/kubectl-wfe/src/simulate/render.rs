@@ -1,4 +1,4 @@
-//! Shows a play: a line for each thing that happened, and the totals; or all of it as JSON.
+//! Shows a play: a line for each thing that happened, and the totals; or all of it as JSON, or as a page.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use super::story::Story;
 use super::timeline::Line;
 use super::totals::Totals;
 use crate::output::line;
+use crate::page::Played;
 
 /// The width that the lines of the totals keep to.
 const WIDTH: usize = 80;
@@ -63,7 +64,8 @@ pub(super) fn detail(story: &Story, it: &Line) -> String {
     let why = [range, it.why.clone()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     let last = if it.last_at > it.at { format!("last at {}", story.time(it.last_at)) } else { String::new() };
     let said = [why, last].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    if it.is_supposed { format!("{said} (supposed)") } else { said }
+    let supposed = if it.is_supposed { " (supposed)" } else { "" };
+    format!("{said}{supposed}").trim_start().to_owned()
 }
 
 impl fmt::Display for Totals {
@@ -136,4 +138,27 @@ fn event(story: &Story, it: &Line) -> Value {
         "lastTime": Story::date(it.last_at),
         "isSupposed": it.is_supposed,
     })
+}
+
+impl Story {
+    /// Makes a page of a play that has ended.
+    pub(super) fn page(mut self, title: String, condition: Option<String>, facts: Vec<(String, String)>) -> Played {
+        let row = |it: &Line| [self.time(it.at), it.subjects(), counted(it), detail(&self, it)];
+        let lines = self.timeline.lines.iter().map(row).collect();
+        let is_well = !self.totals.needs_a_person();
+        let (tracks, left_out) = std::mem::take(&mut self.drawing).end(self.ended);
+        Played {
+            title,
+            condition,
+            verdict: format!("needs a person: {}", self.totals.people()),
+            is_well,
+            from: self.start,
+            to: self.ended,
+            totals: self.totals.to_string().replace('\n', " ").trim_end().to_owned(),
+            facts,
+            tracks,
+            left_out,
+            lines,
+        }
+    }
 }

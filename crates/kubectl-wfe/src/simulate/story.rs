@@ -19,6 +19,7 @@ use wfe_core::triage::State;
 use wfe_core::{Time, duration};
 use wfe_view::index::{CircuitNews, Key};
 
+use super::drawing::Drawing;
 use super::timeline::{Line, Timeline};
 use super::totals::Totals;
 use crate::moment::beside;
@@ -31,6 +32,10 @@ pub(super) struct Story {
     from_cluster: bool,
     /// What happened.
     pub(super) timeline: Timeline,
+    /// The lanes of the targets.
+    pub(super) drawing: Drawing,
+    /// When the play has ended.
+    pub(super) ended: Time,
     /// What came of it.
     pub(super) totals: Totals,
     blocked: BTreeMap<Key, Block>,
@@ -57,6 +62,8 @@ impl Story {
             start,
             from_cluster,
             timeline: Timeline::default(),
+            drawing: Drawing::default(),
+            ended: start,
             totals: Totals::default(),
             blocked: BTreeMap::new(),
             failing: BTreeSet::new(),
@@ -95,7 +102,8 @@ impl Story {
         let attempt = execution.retry.as_ref().filter(|retry| retry.current() > 1);
         let why = attempt
             .map_or_else(String::new, |retry| format!("attempt {} of {}", retry.current(), retry.policy.max_attempts));
-        self.turns(at, key, execution, "runs", why);
+        let line = self.about(at, key, "runs", &execution.id, why);
+        self.add(Line { is_scheduled: execution.child.is_some(), ..line });
     }
 
     /// The status of an execution is about to say something new.
@@ -109,24 +117,27 @@ impl Story {
                 }
                 // The cooldown does not hold between the children of schedules.
                 let cools = !policy.cooldown_period.is_zero() && execution.child.is_none();
-                let until = self.time(success.completed_at + policy.cooldown_period);
-                let why =
-                    if cools { format!("cooldown of {} until {until}", execution.workflow_id) } else { String::new() };
-                self.turns(at, key, execution, "Completed", why);
+                let until = cools.then(|| success.completed_at + policy.cooldown_period);
+                let why = until.map(|it| format!("cooldown of {} until {}", execution.workflow_id, self.time(it)));
+                let line = self.about(at, key, "Completed", &execution.id, why.unwrap_or_default());
+                let (is_scheduled, is_supposed) = (execution.child.is_some(), self.from_cluster);
+                self.add(Line { is_scheduled, is_supposed, until, ..line });
             }
             Says::Ended { ending: Ending::Failed(failure), .. } => {
                 self.totals.failed += 1;
                 self.failing.insert(key.clone());
                 let why = self.failed(execution, failure, policy);
-                match &failure.outcome {
-                    Some(_) => self.supposes(at, key, "failed", &execution.id, why),
-                    None => self.tell(at, key, "failed", id, why), // there was no run, or it is gone
-                }
+                let line = self.about(at, key, "failed", &execution.id, why);
+                // Without an outcome there was no run, or it is gone.
+                let is_supposed = self.from_cluster && failure.outcome.is_some();
+                let until = failure.charge.next_allowed_execution.filter(|_| failure.blocks().is_none());
+                self.add(Line { is_supposed, until, ..line });
             }
             Says::Retry { attempt, of, end, not_before, .. } => {
                 let reason = end.reason.map_or("Unknown", |reason| reason.as_str());
                 let why = format!("{reason}, attempt {attempt} of {of}, next {}", self.time(*not_before));
-                self.supposes(at, key, "waits", &execution.id, why);
+                let line = self.about(at, key, "waits", &execution.id, why);
+                self.add(Line { is_supposed: self.from_cluster, until: Some(*not_before), ..line });
             }
             Says::Waiting { waiting, .. } | Says::HeldBack { waiting } => {
                 self.tell(at, key, "waits", id, waiting.reason().to_owned());
@@ -260,10 +271,11 @@ impl Story {
         let by = blocks.blocks.first().and_then(Skip::remediation).map(|it| shown(&it.execution, name));
         match (by, self.blocked.contains_key(key)) {
             (Some(by), false) => {
-                self.blocked.insert(key.clone(), Block { since: at, by, skipped: 0 });
+                self.block(key, name, at, by);
             }
             (None, true) => {
                 let ended = self.blocked.remove(key).map(|block| block.since);
+                self.drawing.frees(name, at);
                 self.totals.blocked_seconds += ended.map_or(0, |since| self.seconds(at) - self.seconds(since));
                 let since = ended.map_or_else(String::new, |since| self.time(since));
                 self.tell(at, key, "unblocked", None, format!("it was blocked since {since}"));
@@ -281,10 +293,10 @@ impl Story {
     pub(super) fn person(&mut self, at: Time, subject: &str, what: &str) {
         let subject = subject.strip_prefix("default/").unwrap_or(subject);
         let line = Line::new(at, subject, "person", None, what.to_owned());
-        self.timeline.add(Line { is_supposed: self.from_cluster, ..line });
+        self.add(Line { is_supposed: self.from_cluster, ..line });
     }
 
-    /// The play ends. Of what a person must end, the last line names the command.
+    /// The play ends. The last line of a blocked target or paused schedule names the command that ends it.
     pub(super) fn end(&mut self, at: Time, open: usize) {
         let blocked = std::mem::take(&mut self.blocked);
         for (key, block) in &blocked {
@@ -306,24 +318,22 @@ impl Story {
             self.totals.paused_schedules.push(name);
         }
         self.timeline.flush();
+        self.ended = at;
         self.totals.blocked_targets.sort();
         self.totals.last_recovery_seconds = self.last_recovery.map(|at| self.seconds(at));
         (self.totals.failing_targets, self.totals.open) = (self.failing.len(), open);
     }
 
-    /// An execution runs, or has run.
-    fn turns(&mut self, at: Time, key: &Key, execution: &Execution, what: &'static str, why: String) {
-        let subject = self.names.get(key).cloned().unwrap_or_default();
-        let line = Line::new(at, &subject, what, Some(shown(&execution.id, &subject)), why);
-        let is_supposed = self.from_cluster && what == "Completed";
-        self.timeline.add(Line { is_scheduled: execution.child.is_some(), is_supposed, ..line });
+    /// A failure blocks a target.
+    fn block(&mut self, key: &Key, name: &str, since: Time, by: String) {
+        self.drawing.blocks(name, since, &by);
+        self.blocked.insert(key.clone(), Block { since, by, skipped: 0 });
     }
 
-    /// Something happens that follows from how a run ends.
-    fn supposes(&mut self, at: Time, key: &Key, what: &'static str, execution: &ExecutionId, why: String) {
+    /// Makes a line about an execution on a target.
+    fn about(&self, at: Time, key: &Key, what: &'static str, id: &ExecutionId, why: String) -> Line {
         let subject = self.names.get(key).cloned().unwrap_or_default();
-        let line = Line::new(at, &subject, what, Some(shown(execution, &subject)), why);
-        self.timeline.add(Line { is_supposed: self.from_cluster, ..line });
+        Line::new(at, &subject, what, Some(shown(id, &subject)), why)
     }
 
     fn tell(&mut self, at: Time, key: &Key, what: &'static str, execution: Option<&ExecutionId>, why: String) {
@@ -332,13 +342,18 @@ impl Story {
         self.line(at, &subject, what, execution, why);
     }
 
+    fn add(&mut self, line: Line) {
+        self.drawing.take(&line);
+        self.timeline.add(line);
+    }
+
     fn line(&mut self, at: Time, subject: &str, what: &'static str, execution: Option<String>, why: String) {
-        self.timeline.add(Line::new(at, subject, what, execution, why));
+        self.add(Line::new(at, subject, what, execution, why));
     }
 }
 
 /// Shows a schedule. The namespace `default` is left out.
-fn named(id: &ScheduleId) -> String {
+pub(super) fn named(id: &ScheduleId) -> String {
     let name = id.to_string();
     name.strip_prefix("default/").unwrap_or(&name).to_owned()
 }

@@ -140,6 +140,27 @@ fn a_schedule_that_keeps_failing_is_analysed() {
 }
 
 #[test]
+fn the_last_line_of_a_paused_schedule_names_the_command_that_ends_it() {
+    let clears: Vec<String> = (1..40).map(|nth| format!("{{at: {nth}m, clear: node/n}}")).collect();
+    let story = told(&format!(
+        "workflows: {{w: {{takes: 30s, fails: [{{exitCode: 1}}]}}}}\n\
+         schedules: [{{namespace: ops, name: nightly, \
+         spec: {{interval: 5m, template: {{spec: {{targetResource: node/n, workflowRef: {{workflowId: w}}}}}}}}}}]\n\
+         people: [{}]\n",
+        clears.join(", ")
+    ));
+    let last = story.timeline.lines.last().unwrap();
+    let command = "kubectl wfe schedule resume nightly -n ops --reason '...'";
+    assert_eq!(
+        (&*last.subject, last.what, &*last.why),
+        ("ops/nightly", "paused", command),
+        "{:?}",
+        story.timeline.lines
+    );
+    assert_eq!(story.totals.people(), "1 schedule");
+}
+
+#[test]
 fn the_answer_for_programs_has_a_kind_events_and_totals() {
     let story = told("arrive: [{workflow: w, on: node/n, times: 3}]\n");
     let answer = serde_json::to_value(Simulation(&story)).unwrap();
@@ -170,4 +191,69 @@ fn values_of_a_key_are_compared_column_by_column() {
     assert!(said.ends_with("did you mean \"max-consecutive-failures\"?"), "{said}");
     let refused = Comparison::of(&scenario(&text), "cooldown-period", &["soon".to_owned()], A_DAY, true).unwrap_err();
     assert!(refused.to_string().starts_with("--compare: policy: cooldown-period: \"soon\" "), "{refused}");
+}
+
+/// Returns the bars and marks of a target, with the minutes of their beginning and end.
+fn spans(story: Story, target: &str) -> Vec<String> {
+    let start = story.start;
+    let page = story.page("a file".to_owned(), None, Vec::new());
+    let track = page.tracks.iter().find(|track| track.target == target).unwrap();
+    let minute = |at: wfe_core::Time| (at - start).num_minutes();
+    let shown = track.spans.iter().map(|it| format!("{} {}-{}", it.kind.name(), minute(it.from), minute(it.to)));
+    shown.chain(track.needs_person.map(|since| format!("needs a person since {}", minute(since)))).collect()
+}
+
+#[test]
+fn the_lanes_of_a_play_are_what_happens_on_its_targets() {
+    let blocked = told(
+        "workflows: {w: {takes: 2m, fails: [{from: 10m, to: 11m, exitCode: 1}]}, v: {takes: 1h}}\n\
+         arrive: [{workflow: w, on: node/n, every: 5m, times: 4}, {workflow: v, on: node/m, at: 1m}]\n\
+         people: [{at: 16m, clear: node/n}, {at: 17m, clear: node/n}]\n",
+    );
+    assert_eq!(
+        spans(blocked, "node/n"),
+        [
+            "completed 0-2",
+            "cooldown 2-7",
+            "skipped 5-5",
+            "failed 10-12",
+            "skipped 15-15",
+            "cleared 16-16",
+            "blocked 12-16"
+        ]
+    );
+    let retried = told(
+        "workflows: {w: {takes: 2m, fails: [{as: ResourceExhausted}]}}\n\
+         arrive: [{workflow: w, on: node/n, retry: {maxAttempts: 2, initialDelay: 3m}}]\n\
+         policy: {max-consecutive-failures: \"1\"}\n",
+    );
+    assert_eq!(
+        spans(retried, "node/n"),
+        ["failed 0-0", "backoff 0-3", "failed 3-3", "blocked 3-3", "needs a person since 3"]
+    );
+    let held = told(
+        "workflows: {w: {takes: 2m, fails: [{exitCode: 1}]}}\n\
+         schedules: [{spec: {interval: 20m, template: {spec: {targetResource: node/n, workflowRef: {workflowId: w}}}}}]\n",
+    );
+    let held = spans(held, "node/n");
+    assert_eq!(
+        held.iter().map(|it| it.split(' ').next().unwrap()).collect::<Vec<_>>(),
+        ["failed", "held", "blocked", "needs"]
+    );
+}
+
+#[test]
+fn the_page_of_a_play_is_the_same_each_time_and_a_script_in_a_name_stays_text() {
+    let text = "workflows: {\"<script>alert(1)</script>\": {image: \"registry.example/w:1\", takes: 1m, fails: [{exitCode: 1, from: 1h}]}}\n\
+        arrive: [{workflow: \"<script>alert(1)</script>\", on: \"node/n-{n}\", times: 70, targets: 70, every: 90s}]\n";
+    let page = || told(text).page("<script>alert(2)</script>.yaml".to_owned(), None, Vec::new()).html();
+    let html = page();
+    assert_eq!(html, page());
+    assert!(!html.contains("<script>alert") && html.contains("&lt;script&gt;alert(1)&lt;/script&gt;-1"), "{html}");
+    assert_eq!((html.matches("<details class=\"lane\"").count(), html.matches("<script>").count()), (60, 1));
+    assert!(
+        html.contains("10 more targets have no lane here.") && html.contains("needs a person: 30 targets"),
+        "{html}"
+    );
+    assert_eq!(html.matches("://").count(), html.matches("http://www.w3.org/").count(), "nothing is loaded");
 }

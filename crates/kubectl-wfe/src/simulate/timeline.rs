@@ -53,6 +53,10 @@ pub(super) struct Line {
     pub(super) is_scheduled: bool,
     /// Whether it is supposed, and no decision.
     pub(super) is_supposed: bool,
+    /// Since when it is so, if that is earlier.
+    pub(super) since: Option<Time>,
+    /// Until when the target cools down or backs off after it.
+    pub(super) until: Option<Time>,
 }
 
 impl Line {
@@ -71,6 +75,8 @@ impl Line {
             last_execution,
             is_scheduled: false,
             is_supposed: false,
+            since: None,
+            until: None,
         }
     }
 

@@ -38,24 +38,24 @@ pub(super) fn targets(axis: &Axis, lanes: &Lanes, is_live: bool) -> Markup {
                     nav.windows aria-label="How far back" {
                         @for window in Window::ALL {
                             a href={ "?window=" (window.name()) } data-key={ "window:" (window.name()) }
-                                aria-current=[(window == axis.window).then_some("true")] { (window.name()) }
+                                aria-current=[(Some(window) == axis.window).then_some("true")] { (window.name()) }
                         }
                     }
-                } @else { p.dim { "the last " (axis.window.name()) } }
+                } @else { p.dim { (axis.name()) } }
             }
             @if lanes.lanes.is_empty() {
-                p.empty { "Nothing happened on a target within the last " (axis.window.name()) "." }
+                p.empty { "Nothing happened on a target within " (axis.name()) "." }
             } @else {
                 (legend())
                 div.axis aria-hidden="true" {
                     span {}
                     svg height="20" {
                         @for (place, label) in &labels {
-                            @if (300..8100).contains(place) || (9000..9800).contains(place) {
+                            @if axis.has_room(*place) {
                                 text x=(percent(*place)) y="14" { (label) }
                             }
                         }
-                        text.now x=(percent(axis.place(axis.now))) y="14" { "now" }
+                        @if axis.window.is_some() { text.now x=(percent(axis.place(axis.now))) y="14" { "now" } }
                     }
                 }
                 ol.lanes { @for lane in &lanes.lanes { (row(lane, axis, &labels)) } }
@@ -116,7 +116,9 @@ fn row(lane: &Lane, axis: &Axis, labels: &[(i64, String)]) -> Markup {
                             }
                         }
                     }
-                    p.commands { (command(&format!("kubectl wfe history {}", lane.target))) }
+                    @if axis.window.is_some() {
+                        p.commands { (command(&format!("kubectl wfe history {}", lane.target))) }
+                    }
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The start of a play that begins with what a cluster holds about one target. Whatever is there already ends as the
+//! The start of a play that begins with what a cluster holds about one target. The runs that exist already end as the
 //! scenario supposes.
 
 use std::time::Duration;

@@ -10,7 +10,7 @@ use wfe_core::target::Target;
 use wfe_core::triage::State;
 use wfe_view::index::Key;
 
-use super::{Block, Story, named, shown};
+use super::{Line, Story, named, shown};
 
 impl Story {
     /// The play begins with a target.
@@ -21,7 +21,7 @@ impl Story {
         if let Some(past) = history.blocks(policy, start).first().and_then(Skip::remediation) {
             let (since, by) = (past.completed_at, shown(&past.execution, name));
             self.tell(start, key, "blocked", None, format!("since {} by {by}", self.time(since)));
-            self.blocked.insert(key.clone(), Block { since, by, skipped: 0 });
+            self.block(key, name, since, by);
         }
         let is_failed = |execution: &Execution| matches!(execution.state, ExecutionState::Failed(_));
         if history.all().last().is_some_and(|past| is_failed(past.execution)) {
@@ -29,7 +29,8 @@ impl Story {
         }
         for execution in target.running() {
             if let ExecutionState::Running { started_at: Some(at), .. } = execution.state {
-                self.tell(start, key, "runs", Some(&execution.id), format!("since {}", self.time(at)));
+                let line = self.about(start, key, "runs", &execution.id, format!("since {}", self.time(at)));
+                self.add(Line { since: Some(at), ..line });
             }
         }
         for schedule in target.schedules.values() {
