@@ -21,6 +21,8 @@ use crate::moment::span;
 use crate::object::text;
 use crate::view::Seen;
 
+/// The shortest run: statuses have whole seconds.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// How many of the last ends of a workflow count.
 const LAST: usize = 3;
 /// How long a run takes of a workflow that has not ended on the target yet.
@@ -79,6 +81,9 @@ impl Start {
         let mut assumed: Vec<String> = seen.unread.iter().cloned().collect();
         if let Leader::Nobody(why) = &seen.installation.leader {
             assumed.push(format!("that an operator decides: {why}"));
+        }
+        if *condition == Condition::Cleared && !seen.installation.policies.wrong.is_empty() {
+            assumed.push(format!("that the admission policies are in force: {}", seen.installation.policies.told()));
         }
         if !seen.sees_schedules() {
             assumed.push("that the target has no schedule: you may not list them".to_owned());
@@ -147,15 +152,13 @@ impl End {
             let alike = last.iter().filter(|past| past.fails.is_some() == fails);
             let mut took: Vec<Duration> = alike.map(|past| past.took).collect();
             took.sort_unstable();
-            (took.get(took.len() / 2).copied(), took.len())
+            (took.get(took.len() / 2).map_or(WITHOUT_HISTORY, |median| SHORTEST.max(*median)), took.len())
         };
         let (median, alike) = takes(fails.is_some());
-        let by_history =
-            |because| Self { workflow: workflow.to_owned(), fails, takes: median.unwrap_or(WITHOUT_HISTORY), because };
+        let by_history = |because| Self { workflow: workflow.to_owned(), fails, takes: median, because };
         match condition {
             Condition::Completes(name) if name == workflow => {
-                let takes = takes(false).0.unwrap_or(WITHOUT_HISTORY);
-                Self { fails: None, takes, ..by_history(Because::Asked) }
+                Self { fails: None, takes: takes(false).0, ..by_history(Because::Asked) }
             }
             Condition::Fails(name) if name == workflow => {
                 let broke = Fails { reason: FailureReason::Unknown, ran: true, exit_code: Some(1) };
