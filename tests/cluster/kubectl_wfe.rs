@@ -16,6 +16,7 @@ mod schedules;
 mod six_questions;
 mod status;
 mod terminal;
+mod what_if;
 
 use std::path::PathBuf;
 use std::process::Command;
