@@ -105,7 +105,7 @@ async fn recovery(language: Language) -> Result<()> {
     world.close().await
 }
 
-/// The program prints the failure in the format that an AIAnalysis reads.
+/// The program prints the failure in the format that an `AIAnalysis` reads.
 fn check_previous_executions(said: &str, details: &Value) -> Result<()> {
     let told = said.lines().find_map(|line| line.strip_prefix("request: previousExecutions: "));
     let told: Value = serde_json::from_str(told.with_context(|| format!("nothing is told to an analysis: {said}"))?)?;
