@@ -9,7 +9,7 @@ use wfe_core::policy::Policy;
 use wfe_core::residue::ResidueKind;
 use wfe_core::target::{Target, TargetName};
 use wfe_core::triage::FailureSeen;
-use wfe_view::index::{Index, Key, Kind};
+use wfe_view::index::{Delivery, Index, Key, Kind};
 
 use super::{Happening, Play};
 use crate::simulate::scenario::Scenario;
@@ -35,6 +35,10 @@ impl<'a> Play<'a> {
 
     fn begin_with(&mut self, key: &Key, name: &TargetName, target: &Target) {
         self.story.begins(key, target, &self.policy);
+        // A schedule that cannot be used makes no run, and nobody would write its status.
+        for uid in target.schedules.values().map(|it| &it.id.uid).filter(|uid| !self.schedules.contains_key(*uid)) {
+            self.index.apply(Delivery::ScheduleDeleted(uid.clone()), self.now);
+        }
         for execution in target.executions.values() {
             match &execution.state {
                 ExecutionState::Failed(failed) if execution.child.is_some() => {

@@ -163,12 +163,16 @@ impl Play<'_> {
         let uid = &run.id.uid;
         let (failure, began, cancelled) = (None, None, None);
         let mut known = InProgress { key: key.clone(), chain, drains: Duration::ZERO, failure, began, cancelled };
-        let Owner::Execution { id, workflow_id, .. } = &run.owner else { return None };
+        // A run that has lost its owner belongs to no workflow.
+        let (owner, workflow_id) = match &run.owner {
+            Owner::Execution { id, workflow_id, .. } => (self.execution(key, &id.uid), &**workflow_id),
+            Owner::Nobody => (None, ""),
+        };
+        let attempt = owner.and_then(|it| it.retry.as_ref()).map_or(1, |retry| retry.current());
         if !matches!(run.progress, Progress::Released) {
             self.runs.insert(uid.clone(), known);
             return None;
         }
-        let attempt = self.execution(key, &id.uid).and_then(|it| it.retry.as_ref()).map_or(1, |retry| retry.current());
         let (failure, lasts) = self.end_of(workflow_id, attempt, run.timeout.unwrap_or(Duration::MAX));
         let since = run.released_at.unwrap_or(run.created);
         known.began = failure.as_ref().is_none_or(|it| it.ran).then_some(since);

@@ -201,6 +201,17 @@ fn a_workflow_ends_as_most_of_its_last_ends() {
 }
 
 #[test]
+fn a_schedule_that_cannot_be_used_is_left_out() {
+    let never = schedule("never", &json!({"cron": "0 2 31 2 *"}));
+    let hourly = schedule("hourly", &json!({"interval": "1h"}));
+    let (told, json) = answers(seen(vec![], vec![never, hourly]), &Condition::Nothing, Duration::from_mins(90));
+    let assumed = json["assumed"][1].as_str().unwrap();
+    assert!(assumed.starts_with("that the schedule never makes no run: spec.cron \"0 2 31 2 *\""), "{told}");
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains("never") || line.contains("hourly-")).collect();
+    assert_eq!(lines.len(), 3, "one run, its end, and the line above: {told}");
+}
+
+#[test]
 fn what_cannot_be_supposed_is_refused() {
     let refused = |seen: &Seen, condition: &str, target: &str| {
         let target = TargetName::parse(target).unwrap();
