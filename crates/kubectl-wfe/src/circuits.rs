@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde::Serialize;
 use wfe_core::circuit::OpenCircuit;
+use wfe_core::fingerprint::Fingerprint;
+use wfe_core::name::ScheduleId;
 
 use crate::cli::{CircuitsArgs, ClusterArgs, Format};
 use crate::moment::shown;
@@ -38,8 +40,8 @@ pub(crate) struct Circuit {
     pub(crate) next_probe: String,
     /// The schedule that makes the next probe, as `namespace/name`. None if every candidate is held for another reason.
     pub(crate) turn: Option<String>,
-    /// How many schedules with a due slot it holds.
-    pub(crate) held: usize,
+    /// How many schedules with a due slot it holds; `None` if schedules could not be listed.
+    pub(crate) held: Option<usize>,
     /// When it closes without another failure of its kind or a probe.
     closes_by_itself: String,
 }
@@ -50,7 +52,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &CircuitsArgs) -> Result<bo
     let seen = lookout.look_at_circuits().await?;
     let held = seen.held_by_circuits();
     let report = Report {
-        circuits: seen.circuits().open().map(|circuit| Circuit::of(circuit, &held)).collect(),
+        circuits: seen.circuits().open().map(|circuit| Circuit::of(circuit, held.as_ref())).collect(),
         policy: seen.installation.policy_of.clone(),
         assumed: seen.unread.clone(),
     };
@@ -63,8 +65,10 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &CircuitsArgs) -> Result<bo
 
 impl Circuit {
     /// Reads an open circuit, with the schedules that circuits hold.
-    pub(crate) fn of(circuit: &OpenCircuit, held: &HeldByCircuits) -> Self {
-        let turn = circuit.turn.as_ref().and_then(|uid| held.iter().find(|(id, _)| id.uid == *uid));
+    pub(crate) fn of(circuit: &OpenCircuit, held: Option<&HeldByCircuits>) -> Self {
+        let is_next = |(id, _): &&(ScheduleId, Fingerprint)| circuit.turn.as_ref() == Some(&id.uid);
+        let turn = held.and_then(|held| held.iter().find(is_next));
+        let of_circuit = |held: &HeldByCircuits| held.iter().filter(|(_, it)| *it == circuit.fingerprint).count();
         Self {
             fingerprint: circuit.fingerprint.to_string(),
             since: shown(circuit.opened_at),
@@ -73,7 +77,7 @@ impl Circuit {
             failed_probes: circuit.failed_probes,
             next_probe: shown(circuit.next_probe_at),
             turn: turn.map(|(id, _)| id.to_string()),
-            held: held.iter().filter(|(_, fingerprint)| *fingerprint == circuit.fingerprint).count(),
+            held: held.map(of_circuit),
             closes_by_itself: shown(circuit.quiet_at),
         }
     }
@@ -87,12 +91,20 @@ impl Report {
         }
         for it in &self.circuits {
             let _ = writeln!(text, "Circuit of {}\n", line(&it.fingerprint));
-            let turn = it.turn.as_deref().map_or("no schedule that nothing else holds".into(), line);
+            let turn = match (&it.turn, it.held) {
+                (Some(turn), _) => line(turn),
+                (None, Some(_)) => "no schedule: something else holds each of them, too".into(),
+                (None, None) => "a schedule that cannot be seen".into(),
+            };
+            let held = match it.held {
+                Some(held) => format!("{held} schedules that failed with it and are due"),
+                None => "schedules that cannot be seen".to_owned(),
+            };
             let from = if it.holds_from == it.since { String::new() } else { format!(", from {} on", it.holds_from) };
             let _ = writeln!(text, "  open since     {}, when {} targets had failed", it.since, it.failed);
             let _ = writeln!(text, "  failed probes  {}", it.failed_probes);
             let _ = writeln!(text, "  next probe     not before {}, by {turn}", it.next_probe);
-            let _ = writeln!(text, "  holds          {} schedules that failed with it and are due{from}", it.held);
+            let _ = writeln!(text, "  holds          {held}{from}");
             let _ = writeln!(
                 text,
                 "  closes         by a success, or at {} if neither such a failure nor a probe comes\n",
@@ -110,8 +122,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use wfe_core::Time;
-    use wfe_core::fingerprint::Fingerprint;
-    use wfe_core::name::{ScheduleId, Uid};
+    use wfe_core::name::Uid;
 
     use super::*;
 
@@ -135,7 +146,7 @@ mod tests {
         let held = vec![(id("a"), fingerprint.clone()), (id("b"), fingerprint), (id("c"), other)];
         let told = |circuits| Report { circuits, policy: "the defaults".to_owned(), assumed: None }.told();
         assert_eq!(
-            told(vec![Circuit::of(&circuit, &held)]),
+            told(vec![Circuit::of(&circuit, Some(&held))]),
             "Circuit of ImagePullBackOff/registry/r.example\n\n\
              \x20 open since     2027-01-15T08:00:00Z, when 5 targets had failed\n\
              \x20 failed probes  2\n\
@@ -145,9 +156,18 @@ mod tests {
              \x20 policy         the defaults\n"
         );
         let later = OpenCircuit { holds_from: at(600), turn: None, ..circuit };
-        let told = told(vec![Circuit::of(&later, &[].into())]);
-        assert!(told.contains("by no schedule that nothing else holds"), "{told}");
-        assert!(told.contains("and are due, from 2027-01-15T08:10:00Z on\n"), "{told}");
+        let alone = told(vec![Circuit::of(&later, Some(&[].into()))]);
+        assert!(alone.contains("by no schedule: something else holds each of them, too\n"), "{alone}");
+        assert!(
+            alone
+                .contains("holds          0 schedules that failed with it and are due, from 2027-01-15T08:10:00Z on\n")
+        );
+        let unseen = told(vec![Circuit::of(&later, None)]);
+        assert!(unseen.contains("by a schedule that cannot be seen\n"), "{unseen}");
+        assert!(
+            unseen.contains("holds          schedules that cannot be seen, from 2027-01-15T08:10:00Z on\n"),
+            "{unseen}"
+        );
     }
 
     #[test]

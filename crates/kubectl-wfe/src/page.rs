@@ -74,7 +74,7 @@ impl Page {
             overview: Overview::of(seen, namespace),
             tracks: track::tracks(seen, namespace),
             schedules,
-            circuits: seen.circuits().open().map(|circuit| Circuit::of(circuit, &held)).collect(),
+            circuits: seen.circuits().open().map(|circuit| Circuit::of(circuit, held.as_ref())).collect(),
             assumed: seen.unread.clone(),
         }
     }

@@ -271,7 +271,8 @@ fn circuits_section(circuits: &[Circuit]) -> Markup {
                     li {
                         p.what { b { (line(&it.fingerprint)) } " " span.age { "open since " (it.since) } }
                         p.why {
-                            (it.failed) " targets had failed; it holds " (it.held) " schedules. Next probe not before "
+                            (it.failed) " targets had failed. It holds back " @match it.held { Some(held) => { (held) } None => { "an unknown number of" } }
+                            " schedules. Next probe not before "
                             (it.next_probe) @if let Some(turn) = &it.turn { ", by " (line(turn)) } "."
                         }
                     }

@@ -32,8 +32,11 @@ impl Seen {
         self.index.circuits()
     }
 
-    /// Returns the schedules that circuits hold now.
-    pub(crate) fn held_by_circuits(&self) -> HeldByCircuits {
+    /// Returns the schedules that circuits hold now; `None` if schedules could not be listed.
+    pub(crate) fn held_by_circuits(&self) -> Option<HeldByCircuits> {
+        if self.unread.is_some() {
+            return None;
+        }
         let mut held = Vec::new();
         for entry in self.index.keys().filter_map(|key| self.index.ready(key)) {
             if entry.target.schedules.is_empty() {
@@ -47,7 +50,7 @@ impl Seen {
                 }
             }
         }
-        held
+        Some(held)
     }
 }
 
