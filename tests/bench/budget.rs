@@ -243,7 +243,7 @@ pub(crate) const BUDGETS: &[Budget] = &[
     },
     Budget {
         what: "the operator's binary, stripped",
-        // Of these, 1.2 MB send traces.
+        // Traces need 1.2 MB of it.
         limit: Limit::AtMost(21.0),
         unit: "MB",
         value: |results| median(results, "binary/size"),

@@ -14,8 +14,8 @@ use wfe_testkit::{ControlPlane, Metrics, Operator, Options, Outcome, Pipeline, W
 use crate::cancelled::cancel;
 use crate::expect::{condition, text};
 
-/// How long a wait of these tests may take. A request to stop counts as unanswered after a minute, and the operator
-/// looks for remains after half a minute. The rest is reserve.
+/// How long a wait of these tests may take. A cancel counts as unanswered after a minute. The operator searches for
+/// tasks and pods of a deleted run after none was visible for half a minute. The rest is reserve.
 const WITHIN: Duration = Duration::from_secs(150);
 const UNANSWERED: &str = "workflowexecution_cancels_unanswered";
 /// A finalizer that only the test removes.

@@ -1,5 +1,5 @@
 //! Trouble that no operator can report in a status: an API server whose certificate is not trusted, a silent watch, and
-//! the last second of a process. Also a restart among ended executions.
+//! the last second of a process. One more test: a restart beside three hundred ended executions writes nothing.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -49,7 +49,7 @@ pub const STEP_REASON: u32 = 128;
 pub const CONDITIONS: u32 = 16;
 /// Longest type of a condition; metav1.Condition has the same limit.
 pub const CONDITION_TYPE: u32 = 316;
-/// Longest user name that cancels an execution or clears a block.
+/// Longest name of a user in a cancellation or a clearance.
 pub const USER: u32 = 1024;
 /// Longest reason of a cancellation.
 pub const CANCELLATION_REASON: u32 = 1024;
@@ -61,7 +61,7 @@ pub const ATTEMPTS: u32 = 20;
 pub const ATTEMPT_MESSAGE: u32 = 1024;
 /// Longest condition of a retry policy.
 pub const CONDITION: u32 = 512;
-/// Longest name of a schedule. The name is the value of a label of its children.
+/// Longest name of a schedule. The children of the schedule carry the name as the value of a label.
 pub const SCHEDULE_NAME: u32 = 63;
 /// Longest cron expression. A list of every second minute has 92 characters.
 pub const CRON: u32 = 128;

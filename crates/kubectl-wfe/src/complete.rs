@@ -58,7 +58,8 @@ pub(crate) fn asked(words: impl Iterator<Item = OsString>) -> Option<Vec<String>
     Some(words.skip(1).map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
-/// Answers kubectl: the words that may stand in place of the last one. Without an answer of the cluster there are none.
+/// Answers kubectl: the words that may stand in place of the last one. If the cluster does not answer, no names of
+/// objects are offered.
 pub(crate) fn answer(words: &[String]) -> Result<u8> {
     let (last, before) = words.split_last().map_or(("", words), |(last, before)| (&**last, before));
     let mut root = Cli::command();

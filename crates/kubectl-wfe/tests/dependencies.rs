@@ -1,5 +1,5 @@
-//! The plugin reads and explains. It must not depend on packages that count or elect a leader, nor on a framework that
-//! serves: hyper alone serves its page.
+//! The plugin reads and explains. It must not depend on the operator, kube-runtime, prometheus or axum. It serves its
+//! page with hyper alone.
 
 #![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 

@@ -68,7 +68,7 @@ pub struct Engine {
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose last actions could not be carried out.
     failures: HashMap<Key, Failures>,
-    /// Writes that were accepted and changed nothing, and until when they are not repeated.
+    /// Writes that the API server accepted without storing a change; each is not repeated before its time.
     ignored: HashMap<Key, Vec<(Mark, Instant)>>,
     /// The announcements of writes whose outcome is unknown.
     unconfirmed: UnconfirmedAnnouncements,

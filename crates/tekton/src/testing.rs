@@ -252,7 +252,8 @@ impl Story {
         self.follow_from(0)
     }
 
-    /// Follows the run in a process that starts with a list after this many events.
+    /// Follows the run as a process that starts after the first `start` events. It lists what exists then, and watches
+    /// the rest.
     pub(crate) fn follow_from(&self, start: usize) -> (Evidence, World) {
         let (mut evidence, mut world) = (Evidence::default(), World::default());
         let (before, after) = self.events.split_at(start);

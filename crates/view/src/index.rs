@@ -260,7 +260,7 @@ impl Index {
         self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && !is_awaited(entry))
     }
 
-    /// Returns whether a list is in progress, other than one of schedules. Until it ends, nothing is decided.
+    /// Returns whether any list except that of schedules is in progress. Until it ends, nothing is decided.
     #[must_use]
     pub fn is_listing(&self) -> bool {
         Kind::NEEDED.iter().any(|kind| self.lists[kind].seen.is_some())

@@ -182,7 +182,7 @@ async fn await_answer(stage: &Stage, account: &str, words: Option<&str>) -> Resu
     ask_until(IN_FORCE_WITHIN, &format!("{account:?} is answered {words:?}"), ask, is).await.map(drop)
 }
 
-/// The API server would not report a misspelt field: fields have no type in a policy for two kinds.
+/// This policy reads the specs of two kinds through `dyn`, so the API server cannot report a misspelt field.
 #[tokio::test]
 async fn the_policy_fits_the_kinds() -> Result<()> {
     expect_no_warnings("workflow").await

@@ -13,7 +13,8 @@ pub enum LeftOut {
     Pending,
     /// The check before a commit. An execution then commits to its pending run even if other runs exist.
     Look,
-    /// The rule that the order of creation decides which run came first. The numbers of the runs then decide.
+    /// The rule that the order of creation decides which run came first. Instead, the run with the lower number counts
+    /// as earlier.
     Order,
     /// The rule for first lists. Their runs are then assumed to have been created in the order of their numbers.
     ListOrder,
@@ -29,7 +30,7 @@ pub enum LeftOut {
     ReleasePrecondition,
     /// The uid and the version as preconditions of the deletion of a pending run.
     DeletePrecondition,
-    /// The status write by which an execution gives a run up before the run is withdrawn.
+    /// The status write that records that an execution gives up its run. The run is deleted only after that.
     GiveUp,
     /// Waiting for the remains of runs, which are then ignored.
     Drain,

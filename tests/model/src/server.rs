@@ -162,7 +162,7 @@ impl Cluster {
     fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
         let unchecked = left_out == LeftOut::ReleasePrecondition;
         let found = self.named(number).filter(|found| unchecked || found.uid == run);
-        // Without its test, the patch still removes a field, and fails if there is no such field.
+        // Even without its `test` operations, the JSON patch removes `spec.status`, and fails if that field is absent.
         match found.filter(|found| found.progress == Progress::Pending) {
             Some(found) => {
                 self.start(found.uid);

@@ -86,7 +86,8 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
     await_review(client, user, (Some(places.system), None), &right, true).await
 }
 
-/// Gives the operator of a world all shipped rights, with or without one of them. Waits until the change is in force.
+/// Applies each shipped role that contains this right, with the right (`given`) or without it. Waits until the change
+/// is in force.
 pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right: &Right, given: bool) -> Result<()> {
     let mut found = false;
     for object in manifests::read(&repository().join("config/rbac"))? {

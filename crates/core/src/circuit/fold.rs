@@ -124,8 +124,8 @@ impl Fold {
         self.current.probed_circuit(schedule, created, &self.settings)
     }
 
-    /// Returns the circuits that are open at a given time (without turns), those that closed recently, and whether too
-    /// many targets fail.
+    /// Returns the open circuits at a time, the circuits that closed recently, and whether too many targets fail.
+    /// `turn` is not filled in.
     pub fn seen(&mut self, now: Time) -> Seen {
         self.settle();
         let (open, closed) = self.current.snapshot(&self.settings, now);

@@ -184,8 +184,8 @@ impl Skip {
     }
 }
 
-/// Describes what ends the reason of a skip. The time can be far off, if a wrong clock or a person wrote it, so the
-/// text also names what a person can do.
+/// Describes when the reason for a skip will be over, and what a person can do to end it. The time can be far off, if a
+/// wrong clock or a person wrote it, so the text also names what a person can do.
 fn next(until: Option<Time>, past: &Remediation) -> String {
     match until {
         Some(until) => {

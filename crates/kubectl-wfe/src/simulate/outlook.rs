@@ -31,7 +31,7 @@ pub(super) struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
-    /// Describes what is asked.
+    /// Returns the headline: the period, and the condition of the "what if".
     pub(super) fn headline(&self) -> String {
         format!("the next {}, if {}", span(self.until), self.condition.told())
     }

@@ -74,7 +74,7 @@ pub(super) struct Arrival {
     pub(super) line: u64,
     /// The first of them; the others differ in name, target and time.
     pub(super) record: ExecutionRecord,
-    /// The name of each, before its number.
+    /// The prefix of the names; the number of the execution follows it.
     pub(super) name: String,
     /// The target; `{n}` stands for the number of the execution, which begins anew after `targets`.
     pub(super) on: String,

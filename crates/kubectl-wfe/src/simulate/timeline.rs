@@ -49,7 +49,7 @@ pub(super) struct Line {
     pub(super) last_at: Time,
     /// The last execution.
     pub(super) last_execution: Option<String>,
-    /// Whether a schedule has made it.
+    /// Whether the execution is the child of a schedule.
     pub(super) is_scheduled: bool,
     /// Whether it is supposed, and no decision.
     pub(super) is_supposed: bool,

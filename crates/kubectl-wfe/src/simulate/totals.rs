@@ -26,7 +26,8 @@ pub(super) struct Totals {
     pub(super) paused_schedules: Vec<String>,
     /// For how long targets needed a person, added up, in seconds.
     pub(super) blocked_seconds: u64,
-    /// When the last target that had failed completed something again, in seconds since the start.
+    /// The time of the latest recovery, in seconds since the start. A target recovers when an execution completes on it
+    /// after a failure.
     pub(super) last_recovery_seconds: Option<u64>,
     /// How many targets have failed last and not recovered.
     pub(super) failing_targets: usize,

@@ -33,8 +33,8 @@ pub struct LimitCount {
 }
 
 impl Index {
-    /// Copies the places into a target that is about to be decided on. If the limits of that decision are new, the
-    /// places of all targets are counted anew.
+    /// Copies the places into a target that is about to be decided on. If `limits` differ from those in force, counts
+    /// the places of all targets anew.
     pub fn show_places(&mut self, key: &Key, limits: &Limits, now: Time) {
         if self.limited.ledger.as_ref().map_or(limits.is_empty(), |ledger| ledger.limits() == limits) {
             self.count_places(key);

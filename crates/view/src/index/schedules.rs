@@ -103,9 +103,9 @@ impl Index {
         self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
     }
 
-    /// Relates children to all schedules anew, and records for each child whether it is needed. Lists arrive in any
-    /// order, and nothing was recorded while schedules could not be seen. A child without a schedule is kept for its
-    /// own time to live.
+    /// Relates children to all schedules anew, and records for each child whether it is needed. This is necessary
+    /// because children may be listed before schedules, and because nothing is recorded while schedules cannot be seen.
+    /// A child without a schedule is kept for its own time to live.
     pub(super) fn gather_children(&mut self) {
         if self.is_listing() || !self.sees_schedules() {
             return;

@@ -29,7 +29,7 @@ pub(super) fn circuit(case: Case<'_>) -> Row {
     let (lasting, probes) = words(case, circuit);
     let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
     let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
-    // A late schedule would not use its turn.
+    // A slot past its `startingDeadlineSeconds` does not run, so its schedule does not ask for the turn to probe.
     let is_late = case.next.is_some_and(|next| next.late.is_some());
     let probe = if is_late { Probe::None } else { Probe::Awaits(case.asks(circuit)) };
     Row::Decides(Step { because, probe, ..step })
