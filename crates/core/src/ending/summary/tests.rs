@@ -110,8 +110,8 @@ fn the_words_for_each_reason() {
         ),
         (
             failure(DeadlineExceeded, "PipelineRunTimeout: not done within 30m0s", ran(), Some(task(None, None))),
-            "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with DeadlineExceeded: its time was up. Reported \
-             was: PipelineRunTimeout: not done within 30m0s. Something of the workflow ran, so the target may be changed \
+            "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with DeadlineExceeded: its time was up. Reported: \
+             PipelineRunTimeout: not done within 30m0s. Something of the workflow ran, so the target may be changed \
              half way. Examine the target, clear it when it is in order, and find out what took so long or give it more time before this workflow runs again.",
         ),
         (
