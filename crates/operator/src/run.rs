@@ -57,6 +57,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let mut chance = fastrand::Rng::new();
     let identity = identity(&instance, &mut chance);
     let config = find_cluster(&identity, args.watch_namespace.as_deref().unwrap_or("(all)")).await?;
+    let server = config.cluster_url.clone();
     let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
     metrics.leads(leadership.leads());
     let cluster =
@@ -73,7 +74,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
 
     let (first, versions) = tokio::select! {
         biased;
-        first = read_first(&cluster, &place, &health) => first?,
+        first = read_first(&cluster, &server, &place, &health) => first?,
         why = parts.ended() => return Err(why),
         () = stop_signals.next() => return Ok(()),
     };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use http::Uri;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event};
@@ -84,17 +85,18 @@ impl Versions {
 }
 
 /// Reads the `ConfigMap` before the first decision, and waits if the API server does not answer. Returns the first
-/// version, and the source of later ones.
+/// version, and the source of later ones. `server` is the address of the API server, for the log.
 ///
 /// # Errors
 /// If the operator has no permission to read the `ConfigMap`. Starting without it would ignore the settings in it.
 pub async fn read_first(
     cluster: &Cluster,
+    server: &Uri,
     place: &Place,
     health: &Health,
 ) -> anyhow::Result<(Option<Document>, Versions)> {
     let begun = Instant::now();
-    let mut attempt = 0_u32;
+    let (mut attempt, mut logged) = (0_u32, String::new());
     loop {
         attempt = attempt.saturating_add(1);
         let mut versions = Versions::new(cluster, place);
@@ -110,10 +112,19 @@ pub async fn read_first(
             return Err(error).with_context(|| format!("cannot read {place}, and does not start without it"));
         }
         let wait = RETRY.after(attempt).max(error.retry_after().unwrap_or_default());
-        health.awaits(Some(format!("cannot read {place}: {error}")));
-        if attempt > 1 {
-            tracing::warn!(%error, retry_in = ?wait, "cannot read {place}");
+        let advice = match &error {
+            CallError::TimedOut(_) | CallError::Transport(_) => {
+                format!("; check that the API server {server} can be reached")
+            }
+            CallError::Refused(_) | CallError::NotLeading => String::new(),
+        };
+        let awaited = format!("cannot read {place}: {error}{advice}");
+        // The first failure is often a short one. A failure that repeats is logged once.
+        if attempt > 1 && logged != awaited {
+            tracing::warn!("{awaited}; it is tried again and again");
+            logged.clone_from(&awaited);
         }
+        health.awaits(Some(awaited));
         tokio::time::sleep(wait).await;
     }
 }
@@ -302,5 +313,21 @@ mod tests {
         for _ in 0..3 {
             assert!(matches!(versions.next().await, Err(CallError::Transport(_))), "whoever follows it waits");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_cannot_be_reached_is_named_with_what_to_do() {
+        let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let service =
+            tower::service_fn(move |_: Request<Body>| async move { Err::<Response<Full<bytes::Bytes>>, _>(refused()) });
+        let (leadership, metrics) = (Leadership::without_election(), Metrics::new().unwrap());
+        let cluster = Cluster::over(service, "runs", leadership, metrics, Staleness::default());
+        let place = Place { namespace: "system".to_owned(), name: "config".to_owned() };
+        let (server, health) = (Uri::from_static("https://127.0.0.1:1"), Health::new());
+        let first = timeout(Duration::from_mins(1), read_first(&cluster, &server, &place, &health)).await;
+        assert!(first.is_err(), "it is tried again and again");
+        let awaited = health.ready().unwrap_err();
+        assert!(awaited.contains("system/config") && awaited.contains("connection refused"), "{awaited}");
+        assert!(awaited.ends_with("; check that the API server https://127.0.0.1:1/ can be reached"), "{awaited}");
     }
 }
