@@ -119,7 +119,7 @@ impl Failure {
             Started::Started(_) => {
                 let earlier =
                     self.earlier_that_ran().map(|attempt| format!(" in attempt {attempt}")).unwrap_or_default();
-                format!("Something of the workflow ran{earlier}, so the target may be changed half way.")
+                format!("Part of the workflow ran{earlier}, so the target may be only partly changed.")
             }
             Started::Unknown(doubt) => {
                 let doubt = doubt.to_string();

@@ -58,11 +58,9 @@ fn the_attempt_is_told_with_why_there_is_no_other() {
     let mut broke = failure(Unknown, "m", ran(), None);
     broke.tried = Some(Box::new(last(3, Stop::Exhausted)));
     let words = "Workflow 'restart' on node/a failed after 45s, on attempt 3 of 20 (not tried again: it was the last attempt). \
-                 Reported: m. Something of the workflow ran, so the target may be changed half way.";
+                 Reported: m. Part of the workflow ran, so the target may be only partly changed.";
     assert!(broke.summary("restart", TARGET, &[]).starts_with(words), "{}", broke.summary("restart", TARGET, &[]));
-    for (attempt, words) in
-        [(1, "Something of the workflow ran in attempt 1, so"), (3, "Something of the workflow ran, so")]
-    {
+    for (attempt, words) in [(1, "Part of the workflow ran in attempt 1, so"), (3, "Part of the workflow ran, so")] {
         let proof = Proof::ended("t", "run", "c", None);
         let words_of_proof = format!("attempt {attempt}: {}", proof.words).into();
         broke.started = Started::Started(Proof { words: words_of_proof, ..proof });
@@ -84,13 +82,13 @@ fn the_words_for_each_reason() {
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with OOMKilled: its step 'run' took more memory \
              than it may have. Reported: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
-             workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give the step more memory before this workflow runs again.",
+             workflow ran, so the target may be only partly changed. Examine the target, clear it when it is in order, and give the step more memory before this workflow runs again.",
         ),
         (
             failure(Forbidden, denied, ran(), Some(task(Some("patch"), Some(1)))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with Forbidden: its step 'patch' was denied what \
              it tried to do. Reported: apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \
-             \"x\" is forbidden. Something of the workflow ran, so the target may be changed half way. Examine the target, clear it when it is in order, and give its service account the right that it lacks before this workflow runs again.",
+             \"x\" is forbidden. Part of the workflow ran, so the target may be only partly changed. Examine the target, clear it when it is in order, and give its service account the right that it lacks before this workflow runs again.",
         ),
         (
             failure(
@@ -100,8 +98,8 @@ fn the_words_for_each_reason() {
                 Some(task(Some("run"), Some(3))),
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s: its step 'run' exited with code 3. \
-             Reported: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
-             target may be changed half way. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
+             Reported: apply: StepFailed: \"step-run\" exited with code 3: Error. Part of the workflow ran, so the \
+             target may be only partly changed. Examine the target, clear it when it is in order, and find the cause in the logs of its pods before this workflow runs again.",
         ),
         (
             failure(Unknown, "cancelled by jo: enough.", Started::Unknown(Doubt::Opaque("inner".into())), None),
@@ -111,8 +109,8 @@ fn the_words_for_each_reason() {
         (
             failure(DeadlineExceeded, "PipelineRunTimeout: not done within 30m0s", ran(), Some(task(None, None))),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with DeadlineExceeded: its time was up. Reported: \
-             PipelineRunTimeout: not done within 30m0s. Something of the workflow ran, so the target may be changed \
-             half way. Examine the target, clear it when it is in order, and find out what took so long or give it more time before this workflow runs again.",
+             PipelineRunTimeout: not done within 30m0s. Part of the workflow ran, so the target may be only \
+             partly changed. Examine the target, clear it when it is in order, and find out what took so long or give it more time before this workflow runs again.",
         ),
         (
             failure(ImagePullBackOff, "check: TaskRunImagePullFailed: Back-off", waited(), Some(task(None, None))),
