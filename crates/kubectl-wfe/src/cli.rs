@@ -35,26 +35,28 @@ pub(crate) use views::{DashboardArgs, HistoryArgs, ListArgs, PageFormat, StatusA
 const EXPLAIN: &str = "\
 Examples:
   kubectl wfe explain payment/deployment/payment-api         would a new execution on this target run?
-  kubectl wfe explain node/worker-1 --workflow restart-node  would one of this workflow?
-  kubectl wfe explain restart-x7k2p                          what became of this WorkflowExecution, and why?
-  kubectl wfe explain -f wfe.yaml -o json                    the answer to what is not created yet, for a program
+  kubectl wfe explain node/worker-1 --workflow restart-node  would this workflow run there?
+  kubectl wfe explain restart-x7k2p                          what did this WorkflowExecution do, and why?
+  kubectl wfe explain -f wfe.yaml -o json                    would it run, if you created it now? As JSON
 
-Exit code: 0 it would run now, runs, or has completed; 1 it would not run now, or has ended otherwise; 2 an error.";
+Exit code: 0 the execution would run now, runs, or is Completed; 1 it would not run now, or is Failed or Skipped; 2 an \
+error.";
 
 const CIRCUITS: &str = "\
 Examples:
   kubectl wfe circuits
   kubectl wfe circuits --output json
 
-Exit code: 0 no circuit is open; 1 one is; 2 an error.";
+Exit code: 0 no circuit is open; 1 a circuit is open; 2 an error.";
 
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
 
-Shows what it lifts, and asks. Exit code: 0 the block is cleared, or there was none; 1 you said no; 2 an error.";
+Shows the block, and asks for confirmation. Exit code: 0 the block is cleared, or there was none; 1 you answered no; 2 \
+an error.";
 
-/// Shows what needs a person, explains why a target does or does not run a workflow, and clears it.
+/// Shows which targets need a person, explains why a workflow does or does not run on a target, and clears targets.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-wfe", bin_name = "kubectl wfe", version, propagate_version = true)]
 pub(crate) struct Cli {
@@ -63,21 +65,21 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 
     /// The cluster and the user.
-    #[command(flatten, next_help_heading = "As every kubectl command")]
+    #[command(flatten, next_help_heading = "Flags of every kubectl command")]
     pub(crate) cluster: ClusterArgs,
 }
 
 /// The commands of the plugin.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show who needs a person, what runs and what waits; or how one target or WorkflowExecution stands now, and which
-    /// command comes next. Writes nothing.
+    /// Show which targets need a person, what runs and what waits; or the state of one target or WorkflowExecution.
+    /// Suggests the next command. Writes nothing.
     #[command(after_help = views::STATUS)]
     Status(Box<StatusArgs>),
     /// Show the overview as a page in your browser: what happened on each target over time. Writes nothing.
     #[command(after_help = views::DASHBOARD)]
     Dashboard(Box<DashboardArgs>),
-    /// List executions, a line each: what they do or wait for, or why they ended. Writes nothing.
+    /// List executions, one per line: what each does or waits for, or why it ended. Writes nothing.
     #[command(after_help = views::LIST)]
     List(Box<ListArgs>),
     /// Show what happened on a target: executions, and what people did. Writes nothing.
@@ -86,7 +88,8 @@ pub(crate) enum Command {
     /// Explain whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
     #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),
-    /// Run a workflow on a target: say what would happen, create a WorkflowExecution, and wait for its end if asked to.
+    /// Run a workflow on a target: show what would happen, create a WorkflowExecution and, with --wait, wait for its
+    /// end.
     // Its own flag --version takes the place of the one of each command.
     #[command(after_help = run::RUN, disable_version_flag = true)]
     Run(Box<RunArgs>),
@@ -96,10 +99,10 @@ pub(crate) enum Command {
     /// Show the failures that many targets share. Schedules with such a failure wait. Writes nothing.
     #[command(after_help = CIRCUITS)]
     Circuits(Box<CircuitsArgs>),
-    /// Show the logs of an execution: of its failed step first. Writes nothing.
+    /// Show the logs of an execution, by default only those of its failed step. Writes nothing.
     #[command(after_help = execution::LOGS)]
     Logs(Box<LogsArgs>),
-    /// Cancel an execution: stop it, and keep its record, in your own name.
+    /// Cancel an execution in your own name: stop it, and keep its record.
     #[command(after_help = execution::CANCEL)]
     Cancel(CancelArgs),
     /// Wait until an execution has ended. The exit code is its outcome. Writes nothing.
@@ -108,13 +111,13 @@ pub(crate) enum Command {
     /// Show each change of an execution until it has ended. The exit code is its outcome. Writes nothing.
     #[command(after_help = execution::WATCH)]
     Watch(WaitArgs),
-    /// Trace a pod or run back to its WorkflowExecution, and to what made that. Writes nothing.
+    /// Trace a pod or run back to its WorkflowExecution, and to the creator of the WorkflowExecution. Writes nothing.
     #[command(after_help = execution::TRACE)]
     Trace(TraceArgs),
     /// Show the settings in force, and where each value comes from. Writes nothing.
     #[command(after_help = checks::CONFIG)]
     Config(ConfigArgs),
-    /// Check whether everything that the operator needs is there and in order. Writes nothing.
+    /// Check whether everything that the operator needs is installed and in order. Writes nothing.
     #[command(after_help = checks::DOCTOR)]
     Doctor(DoctorArgs),
     /// Write a report for the maintainers, without values of parameters. Writes nothing to the cluster.
@@ -123,8 +126,8 @@ pub(crate) enum Command {
     /// Check files before you apply them: Pipelines, Tasks, WorkflowExecutions, WorkflowSchedules. Needs no cluster.
     #[command(after_help = checks::LINT)]
     Lint(LintArgs),
-    /// Play in virtual time what the operator would do: in a scenario, without a cluster; or on a target of the cluster
-    /// from now on, if something happens. Writes nothing.
+    /// Simulate the operator in virtual time: in a scenario from a file, without a cluster; or on a target of the
+    /// cluster, from its present state. Writes nothing.
     #[command(after_help = play::SIMULATE)]
     Simulate(Box<SimulateArgs>),
     /// Pause a namespace: no execution starts in it, and none on a target in it. Running executions continue.
@@ -152,7 +155,7 @@ pub(crate) struct CircuitsArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -175,7 +178,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long = "as", value_name = "USER", global = true)]
     pub(crate) as_user: Option<String>,
 
-    /// A group to act in, with --as. Repeat the flag for several groups.
+    /// A group of the user to act as, with --as. Repeat the flag for several groups.
     #[arg(long = "as-group", value_name = "GROUP", global = true, requires = "as_user")]
     pub(crate) as_groups: Vec<String>,
 }
@@ -200,7 +203,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -209,11 +212,11 @@ pub(crate) struct ExplainArgs {
 pub(crate) enum ListFormat {
     /// A table with more columns.
     Wide,
-    /// A line for each object, for other commands: its kind and its name.
+    /// One line for each object, with its kind and its name, as input for other commands.
     Name,
     /// One JSON object.
     Json,
-    /// The same in YAML.
+    /// The same object in YAML.
     Yaml,
 }
 
@@ -231,7 +234,7 @@ pub(crate) struct ClearArgs {
     #[arg(value_name = "TARGET", value_parser = Subject::parse_target)]
     pub(crate) target: wfe_core::target::TargetName,
 
-    /// Why the target is in order again. The reason is kept with your name.
+    /// The reason why the target is in order again. It is stored with your name.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub(crate) reason: String,
 
@@ -245,7 +248,7 @@ pub(crate) struct ClearArgs {
     pub(crate) yes: bool,
 
     /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &DashboardArgs) -> Result<b
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on 127.0.0.1")?;
     let door = Door::new(listener.local_addr()?.port())?;
     writeln!(output(), "{}", door.address())?;
-    crate::output::note("whoever knows this address sees what you may see; Ctrl-C ends it");
+    crate::output::note("every user who knows this address sees what you may see; Ctrl-C ends it");
     tokio::select! {
         () = server::serve(listener, &door, async |window| reader.html(window).await) => {}
         ended = tokio::signal::ctrl_c() => ended.context("cannot wait for Ctrl-C")?,

@@ -21,7 +21,7 @@ pub use lease::LeaseArgs;
 pub use metrics::MetricsArgs;
 pub use policy::{PolicyArgs, ScopeArg};
 
-/// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision is explained.
+/// Runs WorkflowExecutions as Tekton PipelineRuns, at most one at a time on each target, and explains every decision.
 #[derive(Debug, Parser)]
 #[command(name = "wfe-operator", version, propagate_version = true)]
 pub struct Cli {
@@ -33,10 +33,11 @@ pub struct Cli {
 /// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the operator in the cluster of KUBECONFIG, or in the cluster of its own pod.
+    /// Run the operator for the cluster of KUBECONFIG, or for the cluster of its own pod.
     Run(Box<RunArgs>),
-    /// Print the settings in force and the source of each value: a flag, its environment variable, or the ConfigMap,
-    /// which wins. Report all errors in them, and fail if there is one. It takes the flags of run.
+    /// Print the settings in force, and the source of each value: the default, an environment variable, a flag or the
+    /// ConfigMap. A later source in this list wins. Report every invalid value, and fail if there is one. Accepts the
+    /// flags of run.
     Config(Box<ConfigArgs>),
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
@@ -45,8 +46,7 @@ pub enum Command {
 /// The flags of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
-    /// A file with the ConfigMap (YAML), or - for standard input. It replaces the ConfigMap in the cluster, which is
-    /// not read.
+    /// A file with the ConfigMap (YAML), or - for standard input. The ConfigMap in the cluster is then not read.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
@@ -66,25 +66,25 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system", value_parser = parse_namespace)]
     pub namespace: String,
 
-    /// The ConfigMap in the operator's namespace. Its keys are flags without the dashes, and win over the flags. It may
-    /// be absent. Changes apply while the operator runs.
+    /// The ConfigMap in the operator's namespace. A key is the name of a flag without its leading dashes, and overrides
+    /// the flag. The ConfigMap may be absent. A change applies without a restart, except to execution-namespace.
     #[arg(long, env = "WFE_CONFIG_MAP", value_name = "NAME", default_value = "workflowexecution-config", value_parser = parse_name)]
     pub config_map: String,
 
     /// The namespace in which the operator creates all PipelineRuns. Operators that share this namespace exclude each
-    /// other on a target; operators with different ones do not.
+    /// other on a target; operators with different execution namespaces do not.
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows", value_parser = parse_namespace)]
     pub execution_namespace: String,
 
-    /// The service account of a workflow's pods, in the execution namespace, if its spec names none.
+    /// The service account of a workflow's pods, in the execution namespace, if the WorkflowExecution names none.
     #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner", value_parser = parse_name)]
     pub service_account: String,
 
-    /// The time limit of a workflow, if its spec names none (a Go duration, 1s to 24h).
+    /// The time limit of a run, if the WorkflowExecution sets none (a Go duration, 1s to 24h).
     #[arg(long, env = "WFE_DEFAULT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
     pub default_timeout: Duration,
 
-    /// How long creating a PipelineRun may take, and then its start, before the execution fails (a Go duration).
+    /// The time limit for creating a PipelineRun, and again for its start, before the execution fails (a Go duration).
     #[arg(long, env = "WFE_START_DEADLINE", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub start_deadline: Duration,
 
@@ -97,8 +97,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
 
-    /// How long a finished WorkflowExecution is kept, if its spec names no time (a Go duration). It is kept longer
-    /// while it blocks its target, counts there, or is the newest. 0: executions are never removed.
+    /// How long a finished WorkflowExecution is kept, if its spec sets no time (a Go duration). It is kept longer while
+    /// decisions on its target depend on it, or while it is the newest there. 0: such an execution is never removed.
     #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_duration_or_zero)]
     pub ttl_after_finished: Duration,
 
@@ -106,7 +106,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub policy: PolicyArgs,
 
-    /// How long a watch may be silent. After that the operator decides nothing on it and starts the watch again.
+    /// How long a watch may be silent. After that the operator decides nothing that depends on the watch, and starts
+    /// the watch again.
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub max_staleness: Duration,
 

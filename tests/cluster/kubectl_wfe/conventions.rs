@@ -70,7 +70,7 @@ async fn help_shows_how_it_is_used_and_what_its_exit_codes_mean() -> Result<()> 
             &["--help"][..],
             &["explain", "clear", "--kubeconfig", "--context", "--namespace", "--as", "Usage: kubectl wfe"][..],
         ),
-        (&["explain", "--help"], &["kubectl wfe explain -f wfe.yaml -o json", "Exit code: 0 it would run now"]),
+        (&["explain", "--help"], &["kubectl wfe explain -f wfe.yaml -o json", "Exit code: 0 the execution would run"]),
         (&["clear", "--help"], &["kubectl wfe clear payment/", "Exit code: 0 the block is cleared", "--yes"]),
     ] {
         let mut command = process::command(workspace_binary("kubectl-wfe")?)?;

@@ -36,13 +36,14 @@ pub(super) const REPORT: &str = "\
 Example:
   kubectl wfe report > report.yaml
 
-Read it before you send it: names of objects and users, and reasons and messages, are in it. Exit code: 0; 2 an error.";
+Read the report before you send it: it contains names of objects and users, reasons and messages. Exit code: 0; 2 an \
+error.";
 
 /// The flags of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// The operator.
-    #[command(flatten, next_help_heading = "Which operator")]
+    #[command(flatten, next_help_heading = "The operator")]
     pub(crate) operator: OperatorArgs,
 }
 
@@ -54,18 +55,18 @@ pub(crate) struct ConfigArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator.
-    #[command(flatten, next_help_heading = "Which operator")]
+    #[command(flatten, next_help_heading = "The operator")]
     pub(crate) operator: OperatorArgs,
 }
 
 /// The flags of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Check only what must be there before the operator is installed.
+    /// Check only the requirements for installing the operator.
     #[arg(long)]
     pub(crate) pre: bool,
 
-    /// Check again until there is no error, for at most this time (a Go duration, up to 1h).
+    /// Repeat the checks until there is no error, for at most this time (a Go duration, up to 1h).
     #[arg(long, value_name = "DURATION", value_parser = parse_wait)]
     pub(crate) wait: Option<Duration>,
 
@@ -74,7 +75,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator.
-    #[command(flatten, next_help_heading = "Which operator")]
+    #[command(flatten, next_help_heading = "The operator")]
     pub(crate) operator: OperatorArgs,
 }
 
@@ -85,8 +86,8 @@ pub(crate) struct LintArgs {
     #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Also ask the API server what it would answer to the creation of each WorkflowExecution and WorkflowSchedule
-    /// without an error. Nothing is created.
+    /// Also send each WorkflowExecution and WorkflowSchedule without an error to the API server, as a dry run. Nothing
+    /// is created.
     #[arg(long)]
     pub(crate) server: bool,
 

@@ -8,12 +8,12 @@ Examples:
   chmod +x /usr/local/bin/kubectl_complete-wfe
   kubectl-wfe completion bash > /etc/bash_completion.d/kubectl-wfe        completes kubectl-wfe, without names
 
-The first needs kubectl's own completion: kubectl completion --help. Exit code: 0; 2 an error.";
+The first command needs kubectl's own completion: see kubectl completion --help. Exit code: 0; 2 an error.";
 
 /// The flags of `completion`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArgs {
-    /// The shell; or `kubectl`, for a program with which kubectl's own completion asks the plugin, in any shell.
+    /// The shell; or `kubectl`, for the program that kubectl's own completion calls for this plugin, in any shell.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -25,7 +25,7 @@ pub(crate) enum Shell {
     Bash,
     /// The script for fish.
     Fish,
-    /// The program kubectl_complete-wfe, which belongs on the PATH.
+    /// The program kubectl_complete-wfe. Put it on the PATH.
     Kubectl,
     /// The script for PowerShell.
     Powershell,

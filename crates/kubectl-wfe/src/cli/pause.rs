@@ -8,13 +8,13 @@ pub(super) const PAUSE: &str = "\
 Example:
   kubectl wfe pause payment --reason 'the cluster is upgraded'
 
-Sets the annotation kubernaut.ai/paused of the namespace. Exit code: 0 it is paused; 2 an error.";
+Sets the annotation kubernaut.ai/paused of the namespace. Exit code: 0 the namespace is paused; 2 an error.";
 
 pub(super) const RESUME: &str = "\
 Example:
   kubectl wfe resume payment
 
-Removes the annotation kubernaut.ai/paused. Exit code: 0 it is not paused; 2 an error.";
+Removes the annotation kubernaut.ai/paused. Exit code: 0 the namespace is not paused; 2 an error.";
 
 /// The flags of `pause`.
 #[derive(Debug, Args)]

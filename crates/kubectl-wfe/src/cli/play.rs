@@ -30,7 +30,7 @@ pub(crate) struct SimulateArgs {
     #[arg(value_name = "FILE", required_unless_present = "from_cluster", conflicts_with = "from_cluster")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Begin with what the cluster holds now about this target (namespace/kind/name or kind/name).
+    /// Begin with the present state of this target in the cluster (namespace/kind/name or kind/name).
     #[arg(long, value_name = "TARGET", value_parser = Subject::parse_target)]
     pub(crate) from_cluster: Option<TargetName>,
 
@@ -38,23 +38,21 @@ pub(crate) struct SimulateArgs {
     #[arg(long = "if", value_name = "CONDITION", requires = "from_cluster", value_parser = Condition::parse)]
     pub(crate) condition: Option<Condition>,
 
-    /// How long to play, in virtual time. Default: until all is quiet, at most 24h; of the cluster, 24h.
+    /// How long to play, in virtual time, up to 168h. Default: until all is quiet, at most 24h; with --from-cluster,
+    /// 24h.
     #[arg(long, value_name = "DURATION", value_parser = parse_until)]
     pub(crate) until: Option<Duration>,
 
-    /// Play once with each of these values of a key of the policy, and compare what comes of it.
+    /// Play once with each of these values of a key of the policy, and compare the results.
     #[arg(long, value_name = "KEY=V1,V2", value_parser = parse_compare, conflicts_with = "from_cluster")]
     pub(crate) compare: Option<(String, Vec<String>)>,
 
-    /// How to answer. Default: text for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<PageFormat>,
 
     /// The operator and its settings.
-    #[command(
-        flatten,
-        next_help_heading = "With --from-cluster: which operator, and other values than those in force"
-    )]
+    #[command(flatten, next_help_heading = "With --from-cluster: the operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 

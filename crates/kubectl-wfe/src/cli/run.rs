@@ -20,9 +20,9 @@ Examples:
   kubectl wfe run --like disk-01 --on node/worker-2                    the same on another target
   kubectl wfe run replace-pod --recover restart-x7k2p --image REGISTRY/replace-pod:1.0
 
-Creates nothing that would be skipped or fail at once. Exit code: 0 it is created; 1 it would not run, and nothing was \
-created; 2 an error. With --wait: 0 Completed; 1 and 2 as above; 3 Failed, and nothing ran; 4 Failed half way; 5 \
-Skipped; 6 the time is over.";
+Creates no execution that would be skipped or fail at once. Exit code: 0 the execution is created; 1 it would not run, \
+and nothing was created; 2 an error. With --wait: 0 Completed; 1 and 2 as above; 3 Failed, and nothing ran; 4 Failed \
+half way; 5 Skipped; 6 the timeout has passed.";
 
 /// The flags of `run`.
 #[derive(Debug, Args)]
@@ -53,23 +53,23 @@ pub(crate) struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) parameters: Vec<String>,
 
-    /// How often the workflow is tried in all, if nothing of it ran.
+    /// The maximum number of attempts, with the first. A further attempt starts only if nothing of the workflow ran.
     #[arg(long, value_name = "ATTEMPTS", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub(crate) retry: Option<u32>,
 
-    /// The name of the new WorkflowExecution. Default: a new name that begins with that of the workflow.
+    /// The name of the new WorkflowExecution. Default: a generated name that begins with the name of the workflow.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// The WorkflowExecution whose target, workflow, parameters and limits are used, except those given here.
+    /// The WorkflowExecution from which target, workflow, parameters and limits are copied. Other flags override them.
     #[arg(long, value_name = "NAME", value_parser = parse_execution)]
     pub(crate) like: Option<String>,
 
-    /// The WorkflowExecution that failed half way, and that this one recovers with another workflow.
+    /// The WorkflowExecution that failed half way, and that the new one recovers with another workflow.
     #[arg(long, value_name = "NAME", value_parser = parse_execution)]
     pub(crate) recover: Option<String>,
 
-    /// Show each change until it has ended. The exit code is its outcome.
+    /// Show each change until the execution has ended. The exit code is its outcome.
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) wait: bool,
 
@@ -77,7 +77,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = duration::parse, requires = "wait")]
     pub(crate) timeout: Duration,
 
-    /// Ask the API server and the rules, and create nothing.
+    /// Check the execution against the rules and by a dry run of the API server, and create nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -86,6 +86,6 @@ pub(crate) struct RunArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator.
-    #[command(flatten, next_help_heading = "Which operator")]
+    #[command(flatten, next_help_heading = "The operator")]
     pub(crate) operator: OperatorArgs,
 }

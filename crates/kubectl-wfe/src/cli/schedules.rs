@@ -14,9 +14,10 @@ use super::{Format, ListFormat, ViewArgs, parse_why};
 const EXPLAIN_SCHEDULE: &str = "\
 Examples:
   kubectl wfe schedule explain nightly-disk-cleanup
-  kubectl wfe schedule explain -f nightly.yaml     when would it run, were it created now?
+  kubectl wfe schedule explain -f nightly.yaml     when would it run, if you created it now?
 
-Exit code: 0 nothing holds it; 1 something does, or no operator decides on it; 2 an error.";
+Exit code: 0 nothing holds the schedule; 1 something holds it, it has no next run, or no operator decides on it; 2 an \
+error.";
 
 const LIST_SCHEDULES: &str = "\
 Examples:
@@ -29,28 +30,29 @@ Examples:
   kubectl wfe schedule next -A                  which schedules run within a day, and which would be held?
   kubectl wfe schedule next --until 1h
 
-Exit code: 0 all of them would run; 1 something holds one, or no operator decides on it; 2 an error.";
+Exit code: 0 all shown slots would run; 1 something holds a schedule, or no operator decides on it; 2 an error.";
 
 const RUN_SCHEDULE: &str = "\
 Example:
   kubectl wfe schedule run nightly-disk-cleanup --reason 'the disk is nearly full'
 
-Sets spec.hint, in the place of a hint that is there. Exit code: 0 it is asked to run; 1 it would not run, and nothing \
+Sets spec.hint, and replaces an existing hint. Exit code: 0 the hint is set; 1 the schedule would not run, and nothing \
 was written; 2 an error.";
 
 const SUSPEND_SCHEDULE: &str = "\
 Example:
   kubectl wfe schedule suspend nightly-disk-cleanup
 
-Sets spec.suspend. Exit code: 0 it is suspended; 2 an error.";
+Sets spec.suspend. Exit code: 0 the schedule is suspended; 2 an error.";
 
 const RESUME_SCHEDULE: &str = "\
 Examples:
-  kubectl wfe schedule resume nightly-disk-cleanup                                          what was suspended
-  kubectl wfe schedule resume nightly-disk-cleanup --reason 'the pull secret is renewed'    what a triage has done
+  kubectl wfe schedule resume nightly-disk-cleanup                                          ends a suspension
+  kubectl wfe schedule resume nightly-disk-cleanup --reason 'the pull secret is renewed'    ends the effect of a triage
 
-Sets spec.suspend to false; and spec.resume where a triage has paused or adjusted the schedule, which takes --reason and \
-the rights of the ClusterRole wfe-clear. Exit code: 0 neither holds it any more; 2 an error.";
+Sets spec.suspend to false. If a triage has paused or adjusted the schedule, also sets spec.resume, which requires \
+--reason and the permissions of the ClusterRole wfe-edit or wfe-clear. Exit code: 0 neither a suspension nor a triage \
+holds the schedule any more; 2 an error.";
 
 /// The commands for schedules.
 #[derive(Debug, Subcommand)]
@@ -64,14 +66,14 @@ pub(crate) enum ScheduleCommand {
     /// Show all slots of the schedules until a time, and what each would do. Writes nothing.
     #[command(after_help = NEXT_SCHEDULES)]
     Next(ScheduleNextArgs),
-    /// Ask for a run now. It is a hint, and lifts nothing that holds the schedule.
+    /// Ask for a run now, by a hint. A hint does not release a schedule that is held.
     #[command(after_help = RUN_SCHEDULE)]
     Run(ScheduleRunArgs),
-    /// Start nothing new until the schedule is resumed. A run that has begun goes on.
+    /// Suspend a schedule: it starts nothing new until you resume it. A run that has begun continues.
     #[command(after_help = SUSPEND_SCHEDULE)]
     Suspend(ScheduleNameArgs),
-    /// Resume a schedule: lift a suspension, and the pause or the values of a triage. The plan begins anew, and slots
-    /// in between are lost.
+    /// Resume a schedule: lift a suspension, and the pause or the adjusted values of a triage. The plan begins anew,
+    /// and missed slots are lost.
     #[command(after_help = RESUME_SCHEDULE)]
     Resume(ScheduleResumeArgs),
 }
@@ -104,7 +106,7 @@ pub(crate) struct ScheduleNextArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -124,7 +126,7 @@ pub(crate) struct ScheduleExplainArgs {
     pub(crate) output: Option<Format>,
 
     /// The operator and its settings.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct ScheduleRunArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The reason. It is kept in the hint.
+    /// The reason. It is stored in the hint.
     #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_wish)]
     pub(crate) reason: String,
 }
@@ -147,7 +149,7 @@ pub(crate) struct ScheduleResumeArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The reason. It is required if a triage has paused or adjusted the schedule, and is kept there with your name.
+    /// The reason. It is required if a triage has paused or adjusted the schedule, and is then stored with your name.
     #[arg(long, value_name = "TEXT", value_parser = parse_resume)]
     pub(crate) reason: Option<String>,
 }

@@ -8,20 +8,20 @@ use crate::subject::Subject;
 
 pub(super) const STATUS: &str = "\
 Examples:
-  kubectl wfe status                        the alert gives a number: which targets?
+  kubectl wfe status                        which targets need a person?
   kubectl wfe status node/worker-1          what blocks it, and what must I do?
   kubectl wfe status restart-x7k2p          what does this execution do now?
   kubectl wfe status --namespace payment    the overview of one namespace
   kubectl wfe status -o html > now.html     the overview as a page in one file, for a ticket
 
-Exit code: 0 nothing needs a person, and the target or execution is well; 1 something does; 2 an error.";
+Exit code: 0 nothing needs a person; 1 something does; 2 an error. With TARGET or NAME: the exit code of explain.";
 
 pub(super) const DASHBOARD: &str = "\
 Example:
   kubectl wfe dashboard
 
-Serves the page on this machine alone, until Ctrl-C. Its address has a secret: whoever knows the address sees what you \
-may see. Exit code: 0; 2 an error.";
+Serves the page only on this machine, until Ctrl-C. The address of the page contains a secret: every user who knows \
+the address sees what you may see. Exit code: 0; 2 an error.";
 
 pub(super) const LIST: &str = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   kubectl wfe list --running                          what runs in this namespace
   kubectl wfe list --waiting -o name | xargs -n 1 kubectl wfe cancel --yes --reason 'not needed'
 
-Exit code: 0; with --needs-person 1 if there is one; 2 an error.";
+Exit code: 0; with --needs-person 1 if an execution is listed; 2 an error.";
 
 pub(super) const HISTORY: &str = "\
 Example:
@@ -44,12 +44,12 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "TARGET|NAME", value_parser = Subject::parse)]
     pub(crate) subject: Option<Subject>,
 
-    /// The format of the answer. Default: text for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<PageFormat>,
 
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    /// The operator and its settings.
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -58,22 +58,22 @@ pub(crate) struct StatusArgs {
 pub(crate) enum PageFormat {
     /// One JSON object.
     Json,
-    /// A page, in one file that loads nothing.
+    /// An HTML page, in one file that loads nothing else.
     Html,
 }
 
 /// The flags of `dashboard`.
 #[derive(Debug, Args)]
 pub(crate) struct DashboardArgs {
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    /// The operator and its settings.
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
 /// The flags of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// All namespaces.
+    /// List the executions of all namespaces.
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -81,12 +81,12 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) only: OnlyArgs,
 
-    /// The format of the answer. Default: a table for people.
+    /// The output format. Default: a table for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ListFormat>,
 
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    /// The operator and its settings.
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }
 
@@ -113,11 +113,11 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "TARGET", value_parser = Subject::parse_target)]
     pub(crate) target: TargetName,
 
-    /// The format of the answer. Default: text for people.
+    /// The output format. Default: text for people.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 
-    /// How to look.
-    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    /// The operator and its settings.
+    #[command(flatten, next_help_heading = "The operator and its settings")]
     pub(crate) view: ViewArgs,
 }

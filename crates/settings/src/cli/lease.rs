@@ -13,8 +13,8 @@ const MAX_NAME: usize = 253;
 /// The flags of leader election.
 #[derive(Clone, Debug, Args)]
 pub struct LeaseArgs {
-    /// Whether replicas elect a leader, which alone decides and writes. Set it to false only for a single process:
-    /// without election no Lease is used, and several processes hinder each other.
+    /// Whether replicas elect a leader. Only the leader decides and writes. Set the flag to false only for a single
+    /// process: without an election no Lease is used, and several processes interfere with each other.
     #[arg(
         long,
         env = "WFE_LEADER_ELECT",
@@ -39,7 +39,7 @@ pub struct LeaseArgs {
     #[arg(long, env = "WFE_RENEW_DEADLINE", value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     pub renew_deadline: Duration,
 
-    /// How often the Lease is renewed or read, and the time limit of one such request; at most half of
+    /// How often a replica renews or reads the Lease, and the time limit of each such request; at most half of
     /// --renew-deadline.
     #[arg(long, env = "WFE_RETRY_PERIOD", value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub retry_period: Duration,

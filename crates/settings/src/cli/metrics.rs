@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 /// Where the metrics are served, how, and to whom.
 #[derive(Clone, Debug, Args)]
 pub struct MetricsArgs {
-    /// The address of Prometheus metrics, under /metrics.
+    /// The address on which the path /metrics serves Prometheus metrics.
     #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
     pub metrics_address: SocketAddr,
 
@@ -28,7 +28,7 @@ pub struct MetricsArgs {
     pub metrics_tls_key: Option<PathBuf>,
 
     /// Whether a client must send a token of the cluster (TokenReview) and needs permission to get the path /metrics
-    /// (SubjectAccessReview). It requires TLS, because the token must not be readable in transit.
+    /// (SubjectAccessReview). Requires TLS, which protects the token in transit.
     #[arg(
         long,
         env = "WFE_METRICS_AUTHENTICATION",

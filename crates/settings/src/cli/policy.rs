@@ -27,13 +27,13 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_PREVIOUS_EXECUTION_FAILED_SCOPE", value_name = "SCOPE", default_value = "Target")]
     pub previous_execution_failed_scope: ScopeArg,
 
-    /// How many failures in a row before anything ran exhaust a target, until a person clears the target. 0: failures
-    /// never exhaust it.
+    /// The number of failures in a row that exhaust a target, until a person clears the target. Only failures before
+    /// anything ran count. 0: failures never exhaust a target.
     #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub max_consecutive_failures: u32,
 
-    /// The backoff of a target after a failure before anything ran (a Go duration). Each further failure in a row
-    /// doubles it.
+    /// The backoff of a target after the first failure before anything ran (a Go duration). Each further such failure
+    /// in a row doubles the backoff.
     #[arg(long, env = "WFE_BASE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     pub base_cooldown_period: Duration,
 
@@ -41,59 +41,61 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_MAX_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub max_cooldown_period: Duration,
 
-    /// How often the backoff doubles at most, 0 to 33.
+    /// The maximum number of times that the backoff doubles, 0 to 33.
     #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4", value_parser = parse_number)]
     pub max_backoff_exponent: u32,
 
-    /// By how much a backoff is lengthened at most, as a share of it from 0 to 1. It spreads the next tries of targets
-    /// that failed together.
+    /// The maximum share of a backoff, 0 to 1, by which the operator lengthens the backoff. Targets that failed
+    /// together then try again at different times.
     #[arg(long, env = "WFE_BACKOFF_JITTER", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub backoff_jitter: Thousandths,
 
-    /// The count of failures before anything ran returns to 0 after this time without such a failure. Not less than the
-    /// longest backoff with its jitter; 0: only a success or a clearance resets it.
+    /// The count of failures before anything ran returns to 0 after this time without such a failure. The time must not
+    /// be less than the longest backoff with its jitter. 0: only a success or a clearance resets the count.
     #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_duration_or_zero)]
     pub failure_quiet_period: Duration,
 
-    /// How long after a success the same workflow is not run again on the target. 0: no cooldown.
+    /// The time after a success during which the same workflow does not run again on the target. 0: no cooldown.
     #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_duration_or_zero)]
     pub cooldown_period: Duration,
 
-    /// How many different targets must fail with the same fingerprint to open a circuit; only failures before anything
-    /// ran count. Schedules that failed with it then wait. 2 to 1000; 0: no circuit opens.
+    /// The number of different targets, 2 to 1000, that must fail with the same fingerprint to open a circuit. Only
+    /// failures before anything ran count. Schedules that failed with this fingerprint then wait. 0: no circuit opens.
     #[arg(long, env = "WFE_OUTAGE_TARGETS", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub outage_targets: u32,
 
-    /// The time within which targets must fail to share a failure, up to 1h.
+    /// The time, up to 1h, within which the targets must fail to open a circuit.
     #[arg(long, env = "WFE_OUTAGE_WINDOW", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub outage_window: Duration,
 
-    /// Triages wait, for an hour at most, while at least this share of the targets that finish within outage-window
-    /// only fails, for any reason. From 0 to 1; 0: triages do not wait for this.
+    /// Triages wait, for an hour at most, while at least this share (0 to 1) of the finished targets has only failures,
+    /// for any reason. A target is finished if an execution on it ended within outage-window. 0: triages do not wait
+    /// for this.
     #[arg(long, env = "WFE_BREAKER_THRESHOLD", value_name = "SHARE", default_value = "0.5", value_parser = parse_share)]
     pub breaker_threshold: Thousandths,
 
-    /// How many different targets must finish within outage-window before breaker-threshold applies, 2 to 10000.
+    /// The number of different targets, 2 to 10000, that must finish within outage-window before breaker-threshold
+    /// applies.
     #[arg(long, env = "WFE_BREAKER_MINIMUM", value_name = "NUMBER", default_value = "20", value_parser = parse_number)]
     pub breaker_minimum: u32,
 
-    /// The shortest time between the beginnings of two triages of one schedule.
+    /// The shortest time between the starts of two triages of the same schedule.
     #[arg(long, env = "WFE_TRIAGE_COOLDOWN", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub triage_cooldown: Duration,
 
-    /// How many triages by a workflow may begin within an hour, for all schedules together, in turns of namespaces, up
-    /// to 1000. 0: no triage begins.
+    /// The maximum number of triages by a workflow, up to 1000, that begin within an hour for all schedules together.
+    /// Namespaces take turns. 0: no triage begins, by any analyst.
     #[arg(long, env = "WFE_TRIAGE_MAX_PER_HOUR", value_name = "NUMBER", default_value = "10", value_parser = parse_number)]
     pub triage_max_per_hour: u32,
 
-    /// How many targets are worked on at once, as a YAML list of at most 20 limits such as {name: drains, kind: node,
-    /// maxRunning: 3}. The oldest execution in the line of a limit is next. The fields kind, workflowId and namespace
-    /// (of the target) select what a limit matches. Each can be left out.
+    /// A YAML list of at most 20 limits, such as {name: drains, kind: node, maxRunning: 3}. A limit allows work on at
+    /// most maxRunning matching targets at the same time. The optional fields kind, workflowId and namespace (of the
+    /// target) select what a limit matches. The oldest execution in the line of a limit is next.
     #[arg(long, env = "WFE_LIMITS", value_name = "LIST", default_value = "[]", value_parser = parse_limits)]
     pub limits: Limits,
 
-    /// Whether the operator starts nothing new, on any target. Runs that have begun go on. Undecided executions wait,
-    /// and their status says why.
+    /// Whether the operator is paused. A paused operator starts nothing new, on any target. Runs that have begun
+    /// continue. Undecided executions wait, and their status says why.
     #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
     pub paused: bool,
 }
