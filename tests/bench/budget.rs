@@ -122,6 +122,18 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| quotient(results, "storm/operator/us/10000", "storm/operator/us/1000"),
     },
     Budget {
+        what: "time of each of 10,000 that wait behind one place of a limit, to the floor's in a storm of 10,000",
+        limit: Limit::AtMost(1.5),
+        unit: "",
+        value: |results| quotient(results, "limits/us/10000", "storm/floor/us/10000"),
+    },
+    Budget {
+        what: "their requests in five seconds at rest",
+        limit: Limit::AtMost(0.0),
+        unit: "",
+        value: |results| median(results, "limits/requests_at_rest"),
+    },
+    Budget {
         what: "live reads of the holder for each execution of a storm of 1,000 (one a batch)",
         limit: Limit::AtMost(0.2),
         unit: "",

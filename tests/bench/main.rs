@@ -20,6 +20,7 @@ mod etcd;
 mod fairness;
 mod faults;
 mod floor;
+mod limits;
 mod micro;
 mod numbers;
 mod observer;
@@ -97,7 +98,7 @@ struct RunArgs {
     #[arg(long)]
     quick: bool,
     /// Only the steps whose name begins like this: binary, throughput, latency, storm, tasks, targets, policies,
-    /// fairness, poison, schedules, past, disturbed
+    /// fairness, limits, poison, schedules, past, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; larger steps are left out
@@ -233,6 +234,7 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         "targets",
         "policies",
         "fairness",
+        "limits",
         "poison",
         "schedules",
         "past",
@@ -288,6 +290,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
             None => Ok(()),
         },
         "fairness" => fairness::fairness(bench, size.fairness.0.min(most), size.fairness.1).await,
+        "limits" => limits::line(bench, size.line.0.min(most), size.line.1).await,
         "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
         "policies" => policies::policies(bench, size.policies).await,
         "schedules" => {

@@ -23,6 +23,8 @@ pub(crate) struct Seen {
     pub(crate) running: HashMap<String, Instant>,
     /// When the run of each execution was released to Tekton.
     pub(crate) released: HashMap<String, Instant>,
+    /// When each execution began to wait.
+    pub(crate) waiting: HashMap<String, Instant>,
     /// When each execution was skipped.
     pub(crate) skipped: HashMap<String, Instant>,
     /// When each execution ended, with any outcome.
@@ -48,6 +50,7 @@ impl Seen {
             return;
         }
         let times = match object.status.phase.as_str() {
+            "Pending" => &mut self.waiting,
             "Running" => &mut self.running,
             "Skipped" => &mut self.skipped,
             "Completed" | "Failed" => &mut self.ended,
@@ -111,8 +114,9 @@ impl Observer {
         };
         tokio::time::timeout(PATIENCE, search).await.with_context(|| {
             let seen = lock(&self.seen.0);
-            let counts = (seen.created.len(), seen.running.len(), seen.skipped.len(), seen.ended.len());
-            format!("awaited {what} for {PATIENCE:?}; created, running, skipped, ended: {counts:?}")
+            let Seen { created, waiting, running, skipped, ended, .. } = &*seen;
+            let counts = [created, waiting, running, skipped, ended].map(HashMap::len);
+            format!("awaited {what} for {PATIENCE:?}; created, waiting, running, skipped, ended: {counts:?}")
         })?
     }
 }

@@ -26,12 +26,13 @@ struct Many {
 }
 
 /// Returns names that are unique in the whole benchmark, so that no round meets the objects of another round.
-fn names(bench: &mut Bench, count: usize) -> Vec<String> {
+pub(crate) fn names(bench: &mut Bench, count: usize) -> Vec<String> {
     bench.round += 1;
     (0..count).map(|index| format!("r{:03}-{index:05}", bench.round)).collect()
 }
 
-fn last(times: &std::collections::HashMap<String, Instant>) -> Option<Instant> {
+/// Returns the latest of these times.
+pub(crate) fn last(times: &std::collections::HashMap<String, Instant>) -> Option<Instant> {
     times.values().max().copied()
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Size {
     pub(crate) load_seconds: u64,
     pub(crate) storms: &'static [(usize, usize)],
     pub(crate) targets: Option<usize>,
+    /// The number of executions that wait behind one place, and the number of rounds.
+    pub(crate) line: (usize, usize),
     /// The number of executions in a storm with poison, and the number of pairs.
     pub(crate) poison: (usize, usize),
     /// The number of batches of creations with the policies, and also of batches without.
@@ -33,6 +35,7 @@ pub(crate) const FULL: Size = Size {
     load_seconds: 10,
     storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
     targets: Some(5000),
+    line: (10_000, 2),
     poison: (10_000, 2),
     policies: 100,
     fairness: (2400, 3),
@@ -50,6 +53,7 @@ pub(crate) const QUICK: Size = Size {
     load_seconds: 4,
     storms: &[(100, 2), (1000, 2)],
     targets: None,
+    line: (1000, 1),
     poison: (500, 1),
     policies: 25,
     fairness: (600, 1),

@@ -46,6 +46,14 @@ impl Operator {
         Ok(Self(builder.spawn().await?))
     }
 
+    /// Starts an operator with these limits, and waits until it is ready.
+    pub(crate) async fn start_limited(world: &World, program: &Path, limits: &str) -> Result<Self> {
+        let builder = world.operator().program(program).arg("--log-level", "info").arg("--limits", limits);
+        let mut operator = Self(builder.spawn().await?);
+        operator.await_ready().await?;
+        Ok(operator)
+    }
+
     /// Starts an operator that takes part in the leader election, which is the default.
     pub(crate) async fn spawn_replica(world: &World, program: &Path) -> Result<Self> {
         let builder = world.operator().replica("bench").program(program).arg("--log-level", "info");

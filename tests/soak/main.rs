@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Parser;
+use serde_json::json;
 use wfe_testkit::{Recording, World};
 
 use board::Board;
@@ -34,6 +35,10 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// The longest that a soak may take on a slow machine, as a multiple of the requested minutes.
 const MOST: u32 = 4;
+
+/// A limit for all 24 targets of the soak. The auditor reads the flags of the operators and does not see this limit,
+/// which is in the `ConfigMap`: two leaders in a row may exceed a limit. The soak shows that each line becomes empty.
+const LIMITS: &str = "[{name: nodes, kind: node, maxRunning: 14}]";
 
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
 #[derive(Debug, Parser)]
@@ -60,6 +65,13 @@ async fn main() -> Result<()> {
 
 async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(seed);
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "workflowexecution-config", "namespace": world.system_namespace()},
+        "data": {"limits": LIMITS},
+    });
+    world.apply(&config).await?;
     let recording = world.record_all().await?;
     let board = Board::new(world);
     let load = Load::new(world, &board).await?;

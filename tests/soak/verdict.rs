@@ -13,6 +13,7 @@ use wfe_testkit::{Recording, World};
 /// schedule has at most one triage in 20 seconds.
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
+    ("waited-for-place", 20),
     ("completed", 20),
     ("failed", 20),
     ("failed-early", 20),

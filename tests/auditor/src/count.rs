@@ -1,5 +1,6 @@
 //! Counts the events of a recording. The counts distinguish a busy recording from an idle one.
 
+use serde_json::Value;
 use wfe_api::Phase;
 
 use crate::history::{Execution, History, Run};
@@ -28,6 +29,9 @@ pub(crate) fn count(history: &History<'_>) -> Counts {
 
 fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
     counts.add("executions");
+    if execution.written.iter().any(|written| waits_for_place(written.status)) {
+        counts.add("waited-for-place");
+    }
     if !execution.commits.is_empty() {
         counts.add("ran");
     }
@@ -52,6 +56,12 @@ fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
             }
         }
     }
+}
+
+/// Returns whether a status says that its execution waits for a place of a limit.
+fn waits_for_place(status: &Value) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Waiting" && it["status"] == "True" && it["reason"] == "Limit")
 }
 
 /// Returns why a run that was never released was deleted. The state of its owner at that time decides this.

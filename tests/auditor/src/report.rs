@@ -92,6 +92,7 @@ pub struct Requirement {
 pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("executions", "WorkflowExecutions that were created"),
     ("ran", "executions that got their turn: they committed to a run"),
+    ("waited-for-place", "executions that waited for a place of a limit"),
     ("completed", "executions that ended Completed"),
     ("failed", "executions that ended Failed, for whatever reason"),
     ("failed-early", "executions that ended Failed of which nothing ran"),
