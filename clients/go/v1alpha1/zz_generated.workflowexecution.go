@@ -6,9 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkflowExecution runs one workflow (a Tekton pipeline) on one target, or says why it does not: at
-// most one workflow at a time acts on a target. The operator decides, runs it as a PipelineRun in the
-// execution namespace, and records in status what became of it.
+// WorkflowExecution runs one workflow (a Tekton pipeline) on one target. At most one workflow at a
+// time acts on a target. The operator decides whether the workflow runs, and runs it as a PipelineRun
+// in the execution namespace. The status of the WorkflowExecution records the result, or why the
+// workflow did not run.
 type WorkflowExecution struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -31,10 +32,10 @@ type WorkflowExecutionList struct {
 
 // WorkflowExecutionSpec is the value of spec of a WorkflowExecution.
 type WorkflowExecutionSpec struct {
-	// Stops the execution and keeps its record. Set it once, while the phase is not final. The
-	// PipelineRun is cancelled, and the execution ends as Failed; the message says who cancelled it and
-	// why. Setting it requires permission to update workflowexecutions/cancellation. It is refused when
-	// the object is created. Absent: not cancelled.
+	// Stops the execution and keeps its record. Set it once, before phase is Completed, Failed or
+	// Skipped. The PipelineRun is cancelled, and the execution ends as Failed; the message says who
+	// cancelled it and why. Setting it requires permission to update workflowexecutions/cancellation. It
+	// is refused when the object is created. Absent: not cancelled.
 	Cancellation *Cancellation `json:"cancellation,omitempty"`
 	// Lifts the block that this failed execution left on its target. Set it once, while the phase is
 	// Failed, after you have made sure that the target is in order. This execution and all earlier ones
@@ -59,12 +60,13 @@ type WorkflowExecutionSpec struct {
 	// Why this workflow was chosen, in words, at most 32768 characters. It is kept for the record and
 	// does not affect decisions. Absent: unknown.
 	Rationale string `json:"rationale,omitempty"`
-	// Makes this execution the recovery of one that failed half way: the name of that WorkflowExecution
-	// in the same namespace, e.g. "payment-restart". The workflow and its bundle must both differ from
-	// the failed ones; bundles are compared by digest, or by repository if one has no digest. Creating a
-	// recovery requires permission to create workflowexecutions/recovery. Absent: this execution is no
-	// recovery, and is Skipped with PreviousExecutionFailed on a target that an earlier one left half
-	// way, until a person clears it.
+	// Name of a WorkflowExecution in the same namespace that failed half way (wasExecutionFailure is
+	// true), e.g. "payment-restart". This execution becomes its recovery. The workflow and its bundle
+	// must both differ from those that failed. Bundles are compared by digest, or by repository if one of
+	// the two has no digest. Creating a recovery requires permission to create
+	// workflowexecutions/recovery. Absent: this execution is no recovery. If an earlier execution failed
+	// half way on the target, this execution is Skipped with PreviousExecutionFailed until a person
+	// clears the target.
 	RecoveryOf string `json:"recoveryOf,omitempty"`
 	// The object that asked for this execution, e.g. a RemediationRequest. It is kept for the record and
 	// does not affect decisions, with one exception: the kind WorkflowSchedule makes this execution the
@@ -74,11 +76,12 @@ type WorkflowExecutionSpec struct {
 	// attempt has ended. The value is true (all defaults), a whole number of attempts from 1 to 20, or an
 	// object with the fields below, e.g. {maxAttempts: 5, initialDelay: 10s}. Each field has its own
 	// default. An attempt is repeated only if nothing of it ran, unless retryExecutionFailures is true.
-	// The field executionConfig.timeout limits each attempt; maxDuration limits all of them together. The
-	// field status.attempts and the condition Retrying show the progress. Absent or false: one attempt.
+	// The field executionConfig.timeout limits each attempt; maxDuration limits all attempts and waits
+	// together. The field status.attempts and the condition Retrying show the progress. Absent or false:
+	// one attempt.
 	Retry Retry `json:"retry,omitempty"`
-	// The latest time at which the execution may be decided, e.g. "2026-01-02T03:04:05Z". After it the
-	// execution does not run: it is Failed with DeadlineExceeded, which does not count as a failure of
+	// Latest time at which the operator may decide to run the execution, e.g. "2026-01-02T03:04:05Z".
+	// After this time the execution is Failed with DeadlineExceeded, which does not count as a failure of
 	// the target. Set it if a backup or GitOps tool might create this object again long after the
 	// request. Absent: no such limit.
 	StartBefore *metav1.Time `json:"startBefore,omitempty"`
@@ -91,9 +94,9 @@ type WorkflowExecutionSpec struct {
 	TargetResource string `json:"targetResource"`
 	// Seconds from the end of the execution to the removal of this object, as on a Job. For example,
 	// 604800 is a week, and 0 removes it at once. The object is kept longer while it blocks its target,
-	// counts as one of its failures, or makes others wait. It is also kept while it is the newest on its
-	// target or the newest that ran there, and while an older failure that it outweighs is still kept.
-	// Absent: the operator's configuration applies.
+	// counts as one of its failures, or delays other executions. It is also kept while it is the newest
+	// on its target or the newest that ran there, and while an older failure that it outweighs is still
+	// kept. Absent: the operator's configuration applies.
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// Which workflow to run.
 	WorkflowRef WorkflowRef `json:"workflowRef"`
@@ -101,7 +104,7 @@ type WorkflowExecutionSpec struct {
 
 // Cancellation is the value of spec.cancellation of a WorkflowExecution.
 type Cancellation struct {
-	// Reason in words, e.g. "wrong cluster". At most 1024 characters.
+	// Reason of the cancellation in words, e.g. "wrong cluster". At most 1024 characters.
 	Reason string `json:"reason"`
 	// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
 	RequestedBy string `json:"requestedBy"`
@@ -111,73 +114,75 @@ type Cancellation struct {
 type Clearance struct {
 	// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
 	ClearedBy string `json:"clearedBy"`
-	// Reason in words, e.g. "disk replaced, data checked". At most 1024 characters.
+	// Reason of the clearance in words, e.g. "disk replaced, data checked". At most 1024 characters.
 	Reason string `json:"reason"`
 }
 
 // ExecutionConfig is the value of spec.executionConfig of a WorkflowExecution.
 type ExecutionConfig struct {
-	// Service account of the workflow's pods, in the execution namespace. Its permissions are those of
-	// the workflow. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+	// Service account of the workflow's pods, in the execution namespace. The workflow has the
+	// permissions of this account. Absent: the operator's service-account (kubernaut-workflow-runner
+	// unless configured).
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// Time limit of the run, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". After it the
-	// run is cancelled, and the execution is Failed with DeadlineExceeded. Absent: the operator's
-	// default-timeout (30m unless configured).
+	// Time limit of each run, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". After this
+	// time the run is cancelled, and the execution is Failed with DeadlineExceeded. Absent: the
+	// operator's default-timeout (30m unless configured).
 	Timeout string `json:"timeout,omitempty"`
 }
 
 // RemediationRequestRef is the value of spec.remediationRequestRef of a WorkflowExecution.
 type RemediationRequestRef struct {
-	// API version of the object, e.g. "kubernaut.ai/v1alpha1".
+	// API version of the object that asked for the execution, e.g. "kubernaut.ai/v1alpha1".
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Kind of the object, e.g. "RemediationRequest".
+	// Kind of the object that asked for the execution, e.g. "RemediationRequest".
 	Kind string `json:"kind,omitempty"`
-	// Name of the object.
+	// Name of the object that asked for the execution.
 	Name string `json:"name"`
-	// Namespace of the object. Absent: the namespace of this WorkflowExecution.
+	// Namespace of the object that asked for the execution. Absent: the namespace of this
+	// WorkflowExecution.
 	Namespace string `json:"namespace,omitempty"`
-	// Uid of the object.
+	// Uid of the object that asked for the execution.
 	UID string `json:"uid,omitempty"`
 }
 
 // RetryPolicy is the value of spec.retry of a WorkflowExecution.
 type RetryPolicy struct {
-	// What each further wait is longer by, from 1 to 10, to three decimals, e.g. 1.5. Absent: 2.
+	// The factor from each wait to the next, from 1 to 10, to three decimals, e.g. 1.5. Absent: 2.
 	BackoffMultiplier *float64 `json:"backoffMultiplier,omitempty"`
-	// How long the wait before the second attempt is, in whole seconds from 0s to 1h, e.g. "5s" or
-	// "1m30s". It counts from when the end of the attempt before is recorded. Absent: 1s.
+	// The wait before the second attempt, in whole seconds from 0s to 1h, e.g. "5s" or "1m30s". The wait
+	// begins when the end of the first attempt is recorded. Absent: 1s.
 	InitialDelay string `json:"initialDelay,omitempty"`
-	// Whether each wait is longer by a share of up to a half, drawn for this execution, so that many do
-	// not begin at once. Never above maxDelay. Absent: false.
+	// Whether each wait is lengthened by up to a half of it. The share differs between executions: many
+	// executions then do not begin at once. The wait is never above maxDelay. Absent: false.
 	Jitter *bool `json:"jitter,omitempty"`
-	// How many attempts there are at the most, from 1 to 20, the first included. Absent: 3.
+	// The largest number of attempts, from 1 to 20, including the first. Absent: 3.
 	MaxAttempts *int32 `json:"maxAttempts,omitempty"`
 	// The longest wait, in whole seconds from 1s to 1h, not below initialDelay, e.g. "5m". Absent: 60s,
-	// or initialDelay where that is longer.
+	// or initialDelay if that is longer.
 	MaxDelay string `json:"maxDelay,omitempty"`
-	// How long all attempts and waits may take together, in whole seconds from 1s to 24h, e.g. "2h",
-	// counted from startTime. No attempt begins later, and one that runs then is cancelled. The waits
-	// alone must fit. Absent: 24h.
+	// Time limit of all attempts and waits together, in whole seconds from 1s to 24h, e.g. "2h", counted
+	// from startTime. After this time no attempt begins, and a running attempt is cancelled. The waits
+	// alone must take less time. Absent: 24h.
 	MaxDuration string `json:"maxDuration,omitempty"`
-	// Whether an attempt is repeated even if something of the workflow ran or may have run: set it only
-	// where every step may run twice. Absent: false.
+	// Whether an attempt is repeated even if something of the workflow ran or may have run. Set it only
+	// if every step may run twice. Absent: false.
 	RetryExecutionFailures *bool `json:"retryExecutionFailures,omitempty"`
-	// CEL condition, asked after an attempt that failed: it is repeated only where this is true, e.g.
-	// "reason == 'ImagePullBackOff' || statusCode >= 500". It may use attempt, maxAttempts, reason,
-	// error, success, exitCode, wasExecutionFailure, nodeId, executionId, result, statusCode and data. At
-	// most 512 characters. Where it cannot be answered, there is no other attempt. Absent: reason !=
-	// 'ConfigurationError'.
+	// CEL condition, evaluated after a failed attempt: the attempt is repeated only if the condition is
+	// true, e.g. "reason == 'ImagePullBackOff' || statusCode >= 500". It may use attempt, maxAttempts,
+	// reason, error, success, exitCode, wasExecutionFailure, nodeId, executionId, result, statusCode and
+	// data. At most 512 characters. If the condition cannot be evaluated, there is no further attempt.
+	// Absent: reason != 'ConfigurationError'.
 	RetryWhen string `json:"retryWhen,omitempty"`
-	// CEL condition like retryWhen, asked before it: where it is true, there is no other attempt, e.g.
-	// "exitCode == 3". At most 512 characters. Absent: none.
+	// CEL condition like retryWhen, evaluated before it: if stopWhen is true, there is no further
+	// attempt, e.g. "exitCode == 3". At most 512 characters. Absent: none.
 	StopWhen string `json:"stopWhen,omitempty"`
 }
 
 // WorkflowRef is the value of spec.workflowRef of a WorkflowExecution.
 type WorkflowRef struct {
 	// Digest of the bundle: "sha256:" and 64 hexadecimal digits in lower case. If containerImage contains
-	// a different digest, the execution is Failed with ConfigurationError. Absent: the bundle to which
-	// containerImage points.
+	// a different digest, the execution is Failed with ConfigurationError. Absent: containerImage alone
+	// determines the bundle.
 	ContainerDigest string `json:"containerDigest,omitempty"`
 	// Tekton bundle (an OCI image) with a Pipeline named "workflow", e.g.
 	// "registry.example/workflows/node-disk-cleanup:1.4.0".
@@ -195,17 +200,19 @@ type WorkflowExecutionStatus struct {
 	// Attempts of an execution with spec.retry, in order. The last attempt may still be waiting or
 	// running. Absent: the execution has no retry policy, or did not get its turn.
 	Attempts []AttemptStatus `json:"attempts,omitempty"`
-	// Who lifted the block that this execution left on its target. Absent: no block was lifted.
+	// Record of the clearance that lifted the block of this execution on its target. Absent: no block was
+	// lifted.
 	Clearance *ClearanceStatus `json:"clearance,omitempty"`
-	// When the execution ended. For a skipped execution, the time of that decision.
+	// When the execution ended. For a skipped execution, the time of that decision. Absent: it has not
+	// ended.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Conditions of the execution. TargetLocked: it holds its target (reasons Held, Draining, Free).
 	// Started: something of the workflow ran; the message has the proof. Succeeded: it completed;
 	// otherwise the reason says why not. Blocked: later executions on the target are skipped until a
 	// person clears it. Unguarded: no admission policy was in force when the operator saw the clearance
-	// or cancellation; True means that it does not count now, False that it counts. Waiting: it is not
-	// decided yet; the reason says what it waits for, e.g. Paused, and the message what would end the
-	// wait. Others: Retrying and ClearanceIneffective.
+	// or cancellation; True means that it does not count now, False that it counts. Waiting: it waits for
+	// a decision or for a next attempt; the reason says what it waits for, e.g. Paused, and the message
+	// what would end the wait. Others: Retrying and ClearanceIneffective.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Number of failures in a row on the target in which nothing of the workflow ran, including this one.
 	// A success resets it to 0.
@@ -218,31 +225,34 @@ type WorkflowExecutionStatus struct {
 	// Deprecated: the same as failureDetails.message.
 	FailureReason string `json:"failureReason,omitempty"`
 	// Until when later executions on the target are skipped because this one failed before anything ran.
-	// Absent: this execution makes none wait, or it exhausts the target, as the condition Blocked says.
+	// Absent: this execution delays no other execution, or it exhausts the target (see the condition
+	// Blocked).
 	NextAllowedExecution *metav1.Time `json:"nextAllowedExecution,omitempty"`
-	// What a program that created the execution does next. Absent until phase is final. It changes when a
-	// person clears the target, or the block of this execution ends in another way.
+	// What the program that created the execution should do next. Absent: the execution has not ended.
+	// The step changes when a person clears the target, or the block of this execution ends in another
+	// way.
 	NextStep *RecordedStep `json:"nextStep,omitempty"`
-	// The metadata.generation that the status is about. -1 until the operator has written a status: tools
-	// that wait for objects then know that this one is not done.
+	// The metadata.generation that the status describes. It is -1 until the operator has written a
+	// status: tools that wait for objects then know that the execution has not ended.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Phase of the execution: Pending (it waits to be decided), Running, Completed, Failed (see
 	// failureDetails) or Skipped (see skipDetails). The last three are final. Absent: not decided yet.
 	Phase Phase `json:"phase,omitempty"`
-	// The Tekton PipelineRun of the workflow, in the execution namespace. Absent: no run was committed
-	// to.
+	// The Tekton PipelineRun of the workflow, in the execution namespace. Absent: the execution is
+	// committed to no run.
 	PipelineRunRef *PipelineRunRef `json:"pipelineRunRef,omitempty"`
 	// Progress of the PipelineRun, as Tekton reports it.
 	PipelineRunStatus *PipelineRunStatus `json:"pipelineRunStatus,omitempty"`
-	// Number of the run in its target's chain, counted from 1. Executions of one target are ordered by
-	// it. It is set also if creating the run was refused or the run was given up before it began.
+	// Number of the run in its target's chain, counted from 1. The operator orders the executions of a
+	// target by this number. It is also set if creating the run was refused, or the run was given up
+	// before it began.
 	RunSequence *int64 `json:"runSequence,omitempty"`
 	// Why the execution did not run. Present exactly when phase is Skipped.
 	SkipDetails *SkipDetails `json:"skipDetails,omitempty"`
 	// When the execution got its turn. Absent: it has not got its turn.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// What it does now, or why it ended, in at most 24 characters: "Task 1/2", "OperatorForbidden", "Exit
-	// 1: restart".
+	// What the execution does now, or why it ended, in at most 24 characters, e.g. "Task 1/2",
+	// "OperatorForbidden" or "Exit 1: restart".
 	Summary string `json:"summary,omitempty"`
 	// The target in canonical form, e.g. "payment/deployment/payment-api": the kind is in lower case,
 	// singular and without its group. At most one execution at a time runs on a target. Absent until the
@@ -294,11 +304,11 @@ const (
 
 // ClearanceStatus is the value of status.clearance of a WorkflowExecution.
 type ClearanceStatus struct {
-	// When the operator recorded it.
+	// When the operator recorded the clearance.
 	ClearedAt metav1.Time `json:"clearedAt"`
-	// User name of the person.
+	// User name of the person who cleared the target.
 	ClearedBy string `json:"clearedBy"`
-	// Reason, in that person's words.
+	// Reason of the clearance, in that person's words.
 	Reason string `json:"reason"`
 }
 
@@ -312,15 +322,17 @@ type FailureDetails struct {
 	FailedAt metav1.Time `json:"failedAt"`
 	// Name of the failed step of that task. Absent if no step failed.
 	FailedStepName string `json:"failedStepName,omitempty"`
-	// Position of the failed task in the pipeline, counted from 0. It is 0 also if no task failed.
+	// Position of the failed task in the pipeline, counted from 0. If no task failed, it is 0 and
+	// failedTaskName is empty.
 	FailedTaskIndex int32 `json:"failedTaskIndex"`
 	// Name of the failed task in the pipeline (not of its TaskRun), e.g. "clean-up". Empty if no task
 	// failed.
 	FailedTaskName string `json:"failedTaskName"`
 	// Identifies the cause of the failure: executions with the same fingerprint have the same kind of
-	// cause. It is the reason and what the reason is about, e.g. "ImagePullBackOff/registry/quay.io",
-	// "ResourceExhausted/cluster" or "OOMKilled/workflow/node-disk-cleanup@1.4.0/clean-up/137". Absent:
-	// an older version of the operator recorded the end.
+	// cause. It consists of the reason and the origin of the failure, e.g.
+	// "ImagePullBackOff/registry/quay.io", "ResourceExhausted/cluster" or
+	// "OOMKilled/workflow/node-disk-cleanup@1.4.0/clean-up/137". Absent: an older version of the operator
+	// recorded the end.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// What happened, as Tekton, the API server or the operator reported it.
 	Message string `json:"message"`
@@ -348,12 +360,13 @@ type FailureDetails struct {
 // RecordedStep is the value of status.nextStep of a WorkflowExecution.
 type RecordedStep struct {
 	// What to do. Nothing: it completed. RetryAfter: create another execution, not before notBefore.
-	// WaitFor: the same, once skipDetails.conflictingWorkflow has released the target. PickAlternative:
-	// run another workflow with recoveryOf, or ask a person. PersonMustAct: only a person can go on.
+	// WaitFor: create another execution once skipDetails.conflictingWorkflow has released the target.
+	// PickAlternative: run another workflow with recoveryOf, or ask a person. PersonMustAct: inform a
+	// person, and do nothing else.
 	Action NextAction `json:"action"`
 	// The earliest time to create another execution. Present with action RetryAfter.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
-	// The reason in a few words. failureDetails or skipDetails have the whole story.
+	// The reason for the action in a few words. failureDetails and skipDetails have the whole reason.
 	Why string `json:"why"`
 }
 
@@ -410,31 +423,33 @@ type PipelineRunStatus struct {
 type SkipDetails struct {
 	// The execution that holds the target. Present with reason ResourceBusy.
 	ConflictingWorkflow *ConflictingWorkflow `json:"conflictingWorkflow,omitempty"`
-	// The reason in words, with the names and times that it rests on, and what makes an execution run.
+	// The reason in words, with the names and times behind it, and what must happen before an execution
+	// can run.
 	Message string `json:"message"`
 	// Class of the skip. ResourceBusy: another execution holds the target; see conflictingWorkflow.
 	// RecentlyRemediated: it is too early after the last execution; see recentRemediation.
 	// ExhaustedRetries: too many executions in a row failed before anything ran. PreviousExecutionFailed:
 	// an earlier execution failed half way, and a person must examine the target first.
 	Reason SkipReason `json:"reason"`
-	// The earlier execution because of which this one was skipped. Present with the other three reasons.
+	// The earlier execution that caused the skip. Present with every reason except ResourceBusy.
 	RecentRemediation *RecentRemediation `json:"recentRemediation,omitempty"`
-	// Time of the decision.
+	// Time at which the execution was skipped.
 	SkippedAt metav1.Time `json:"skippedAt"`
 }
 
 // ConflictingWorkflow is the value of status.skipDetails.conflictingWorkflow of a WorkflowExecution.
 type ConflictingWorkflow struct {
-	// Name of its WorkflowExecution.
+	// Name of the WorkflowExecution that holds the target.
 	Name string `json:"name"`
-	// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote
-	// "namespace/name" into name for another namespace.
+	// Namespace of the WorkflowExecution that holds the target. Absent only in a status that an earlier
+	// version of the operator wrote: if the namespace was another one, that version wrote
+	// "namespace/name" into name.
 	Namespace string `json:"namespace,omitempty"`
-	// When it started. Absent if that is not known.
+	// When the execution that holds the target started. Absent: not known.
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// The target of both executions, in canonical form.
 	TargetResource string `json:"targetResource"`
-	// Its workflow, e.g. "node-disk-cleanup".
+	// The workflowId of the execution that holds the target, e.g. "node-disk-cleanup".
 	WorkflowID string `json:"workflowId"`
 }
 
@@ -451,21 +466,21 @@ const (
 
 // RecentRemediation is the value of status.skipDetails.recentRemediation of a WorkflowExecution.
 type RecentRemediation struct {
-	// When it ended.
+	// When the earlier execution ended.
 	CompletedAt metav1.Time `json:"completedAt"`
 	// Time until the next execution may run, as a Go duration, e.g. "4m30s". Absent: the wait does not
 	// end by time alone, and a person must clear the target first.
 	CooldownRemaining string `json:"cooldownRemaining,omitempty"`
-	// Name of its WorkflowExecution.
+	// Name of the earlier WorkflowExecution.
 	Name string `json:"name"`
-	// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote
-	// "namespace/name" into name for another namespace.
+	// Namespace of the earlier WorkflowExecution. Absent only in a status that an earlier version of the
+	// operator wrote: if the namespace was another one, that version wrote "namespace/name" into name.
 	Namespace string `json:"namespace,omitempty"`
-	// How it ended: Completed or Failed.
+	// How the earlier execution ended: Completed or Failed.
 	Outcome Outcome `json:"outcome"`
-	// Its target, in canonical form.
+	// The target of the earlier execution, in canonical form.
 	TargetResource string `json:"targetResource"`
-	// Its workflow, e.g. "node-disk-cleanup".
+	// The workflowId of the earlier execution, e.g. "node-disk-cleanup".
 	WorkflowID string `json:"workflowId"`
 }
 

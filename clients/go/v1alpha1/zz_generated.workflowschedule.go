@@ -6,16 +6,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkflowSchedule runs one workflow on one target again and again: at each slot of its plan it makes
-// a WorkflowExecution, unless something holds it, and says why. After failures it waits longer, until
-// one succeeds.
+// WorkflowSchedule runs one workflow on one target repeatedly. At each slot of its plan it creates a
+// WorkflowExecution. While something holds the schedule, it creates none, and the condition Held
+// gives the reason. After failures a schedule with an interval waits longer, until a run succeeds.
 type WorkflowSchedule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// When to run which workflow on which target. Every field may change. An edit of interval, cron,
-	// timeZone or spread begins the plan anew. An edit of what the template runs sets failureCount to 0
-	// and moves no slot. No edit runs a slot that has passed.
+	// timeZone or spread begins the plan anew: slots count from the edit, and failureCount is 0. An edit
+	// of template.spec sets failureCount to 0 and moves no slot; edits of its rationale and
+	// ttlSecondsAfterFinished change neither. No edit makes the schedule run a slot that has passed.
 	Spec WorkflowScheduleSpec `json:"spec"`
 	// State of the schedule. Written by the operator.
 	Status WorkflowScheduleStatus `json:"status,omitzero"`
@@ -35,20 +36,22 @@ type WorkflowScheduleSpec struct {
 	// "0 2 * * MON-FRI". Fields consist of digits, "*", ",", "-" and "/". Months may be JAN to DEC, days
 	// of the week SUN to SAT. If both kinds of day are limited, a day that matches either has a slot.
 	// Failures do not move the slots. When clocks are set forward, a slot in the missing hour runs right
-	// after that hour. When they are set back, a slot in the repeated hour runs once. If the hour field
-	// begins with "*", real time counts instead. Set exactly one of interval and cron.
+	// after that hour. When clocks are set back, a slot in the repeated hour runs once. If the hour field
+	// begins with "*", real time counts instead: a missing minute has no slot, and a repeated minute has
+	// two. Set exactly one of interval and cron.
 	Cron string `json:"cron,omitempty"`
 	// Another time for the next run, set by a person or a program. It replaces the planned time within
-	// the limits of minInterval and maxInterval. It lifts no hold. A hint that has expired or was used is
-	// ignored, and stays until its author removes it. Setting it requires permission to patch the
-	// schedule. Absent: only the plan counts.
+	// the limits of minInterval and maxInterval. A hint does not lift a hold. A hint that has expired or
+	// was used is ignored, and stays until its author removes it. Setting it requires permission to patch
+	// the schedule. Absent: only the plan counts.
 	Hint *Hint `json:"hint,omitempty"`
-	// How many finished executions of this schedule are kept. Executions that the target still needs are
-	// kept in addition. Absent: 3 that Completed and 3 others.
+	// How many finished executions of this schedule are kept. Executions that the target still needs, for
+	// example because they block it, are kept in addition. Absent: 3 that Completed and 3 others.
 	History *History `json:"history,omitempty"`
-	// Time from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it
-	// counts from the end of the run. Each further failure doubles it, up to 32 times the interval and
-	// not above maxInterval. Set exactly one of interval and cron.
+	// Time from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure the
+	// next run is planned from the end of the failed run. Each failure in a row, the first included,
+	// doubles the time, up to 32 times the interval and not above maxInterval. Set exactly one of
+	// interval and cron.
 	Interval string `json:"interval,omitempty"`
 	// Longest wait after failures, in whole seconds from 1s to 720h, not below interval. It also limits
 	// how long after the last slot a hint may put the next run. It never moves a slot of cron. Absent:
@@ -60,30 +63,33 @@ type WorkflowScheduleSpec struct {
 	MinInterval string `json:"minInterval,omitempty"`
 	// Ends the pause or the adjustments of a triage. Set it while status.triage.state is Paused or
 	// Adjusted. The plan then begins anew. Setting it requires the permissions for an edit of the
-	// schedule, or permission to clear. It stays for the record; replace it to end a later triage.
-	// Absent: no triage was ended this way.
+	// schedule, or permission to update workflowexecutions/clearance in this namespace and in that of the
+	// target. The value stays for the record; replace it to end a later triage. Absent: no triage was
+	// ended this way.
 	Resume *Resume `json:"resume,omitempty"`
 	// Moves all slots of this schedule later by a part of this time, in whole seconds from 0s to 24h,
-	// e.g. "10m". The part is derived from the uid of the schedule and never changes, which spreads
-	// schedules with the same plan. It must be less than interval. Absent: 0s.
+	// e.g. "10m". The part is derived from the uid of the schedule and never changes. Schedules with the
+	// same plan therefore do not all run at the same time. The spread must be less than interval. Absent:
+	// 0s.
 	Spread string `json:"spread,omitempty"`
-	// Seconds after its slot until which a run may still begin, from 10 to 2592000 (30 days). A slot that
-	// is later is missed, and status.lastMissed counts it. Absent: no limit; of several missed slots only
-	// the latest runs.
+	// How many seconds after its slot a run may still begin, from 10 to 2592000 (30 days). A slot whose
+	// run has not begun by then is missed, and status.lastMissed counts it. Absent: no limit; of several
+	// missed slots only the latest runs.
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
-	// Whether new runs are suspended. A run that has begun goes on; stop it by spec.cancellation of its
-	// execution. Slots during the suspension are lost, and the plan begins anew afterwards. Setting it
-	// requires permission to patch the schedule. Absent: false.
+	// Whether new runs are suspended. A run that has begun continues; set spec.cancellation of its
+	// execution to stop it. Slots during the suspension are lost, and the plan begins anew afterwards.
+	// Setting this field requires permission to patch the schedule. Absent: false.
 	Suspend *bool `json:"suspend,omitempty"`
-	// The execution to create: every slot makes a WorkflowExecution from it, in the same namespace.
+	// Template of the executions: for every slot the operator creates a WorkflowExecution from it, in the
+	// namespace of the schedule.
 	Template ScheduleTemplate `json:"template"`
 	// Time zone of cron, by its IANA name, e.g. "Europe/Berlin". It may be set only with cron. Absent:
 	// UTC.
 	TimeZone string `json:"timeZone,omitempty"`
-	// What to do when the schedule keeps failing. After some failures in a row an analyst is asked once
-	// for a verdict, which status.triage records. A verdict can pause the schedule and adjust the fields
-	// that allowAdjust lists. Every other verdict is advice to a person. Absent: the analyst BuiltIn
-	// after 3 failures, which may adjust nothing.
+	// What to do when the schedule keeps failing. When the number of failures in a row reaches
+	// triage.after, an analyst is asked once for a verdict, which status.triage records. A verdict can
+	// pause the schedule and adjust the fields that allowAdjust lists. Every other verdict is advice to a
+	// person. Absent: the analyst BuiltIn is asked after 3 failures, and may adjust nothing.
 	Triage *Triage `json:"triage,omitempty"`
 }
 
@@ -92,27 +98,29 @@ type Hint struct {
 	// Until when the hint holds, e.g. "2026-01-02T03:14:05Z". It must be after nextRunAt.
 	ExpiresAt metav1.Time `json:"expiresAt"`
 	// Time from slot to slot while the hint holds, in whole seconds from 1s to 720h, e.g. "30s". It also
-	// holds after failures. Set exactly one of nextRunAt and interval.
+	// applies after failures. Set exactly one of nextRunAt and interval.
 	Interval string `json:"interval,omitempty"`
 	// Time of the next run, used once, e.g. "2026-01-02T03:04:05Z". Set exactly one of nextRunAt and
 	// interval.
 	NextRunAt *metav1.Time `json:"nextRunAt,omitempty"`
-	// Reason in words, e.g. "traffic is low until noon". At most 1024 characters. Absent: none given.
+	// Reason of the hint in words, e.g. "traffic is low until noon". At most 1024 characters. Absent:
+	// none given.
 	Reason string `json:"reason,omitempty"`
 }
 
 // History is the value of spec.history of a WorkflowSchedule.
 type History struct {
-	// Number of all other executions, from 0 to 100. An execution that blocks its target, or counts as
-	// one of its failures, is kept in any case. Absent: 3.
+	// Number of all other finished executions to keep, from 0 to 100. An execution that blocks its
+	// target, or counts as one of its failures, is kept in any case. Absent: 3.
 	Failed *int32 `json:"failed,omitempty"`
-	// Number of executions that Completed, from 0 to 100. Absent: 3.
+	// Number of executions to keep that Completed, from 0 to 100. Absent: 3.
 	Successful *int32 `json:"successful,omitempty"`
 }
 
 // Resume is the value of spec.resume of a WorkflowSchedule.
 type Resume struct {
-	// Reason in words, e.g. "the pull secret is renewed". At most 1024 characters.
+	// Reason for the end of the triage in words, e.g. "the pull secret is renewed". At most 1024
+	// characters.
 	Reason string `json:"reason"`
 	// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
 	ResumedBy string `json:"resumedBy"`
@@ -151,7 +159,8 @@ type TemplateSpec struct {
 	// put secrets here: everybody who may read this object can read them. The operator adds
 	// TARGET_RESOURCE. Absent: the pipeline's own defaults.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Why this workflow is run, in words, at most 32768 characters. Kept for the record. Absent: unknown.
+	// Why this workflow is run, in words, at most 32768 characters. It is kept for the record. Absent:
+	// unknown.
 	Rationale string `json:"rationale,omitempty"`
 	// Runs the workflow again after a failed attempt. The execution holds its target until the last
 	// attempt has ended. The value is true (all defaults), a whole number of attempts from 1 to 20, or an
@@ -162,8 +171,9 @@ type TemplateSpec struct {
 	// time runs on a target; while another workflow runs there, the schedule waits.
 	TargetResource string `json:"targetResource"`
 	// Seconds from the end of each execution to its removal. For example, 604800 is a week, and 0 removes
-	// it at once. An execution that the target still needs is kept longer. An execution beyond the
-	// numbers in history is removed earlier. Absent: the operator's configuration applies.
+	// it at once. An execution that the target still needs, for example because it blocks the target, is
+	// kept longer. An execution beyond the numbers in history is removed earlier. Absent: the operator's
+	// configuration applies.
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// Which workflow to run.
 	WorkflowRef WorkflowRef `json:"workflowRef"`
@@ -179,19 +189,20 @@ type Triage struct {
 	// cron: "interval" is refused with cron, and has no effect in a schedule that was stored with both.
 	// Absent: none.
 	AllowAdjust []string `json:"allowAdjust,omitempty"`
-	// Who analyses the failures. Off: nobody. BuiltIn: a table in the operator. Pipeline: a workflow of
-	// your own (workflowRef), which gets the evidence and returns a verdict. Absent: BuiltIn.
+	// The analyst of the failures. Off: failures are not analysed. BuiltIn: a table in the operator.
+	// Pipeline: a workflow of your own (workflowRef), which gets the evidence and returns a verdict.
+	// Absent: BuiltIn.
 	Analyst Analyst `json:"analyst,omitempty"`
 	// Service account of the analysing workflow, in the execution namespace. It may be set only with the
 	// analyst Pipeline. Absent: the operator's service-account (kubernaut-workflow-runner unless
 	// configured).
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// Time limit of the analysing workflow, in whole seconds from 1m to 1h, e.g. "5m". It limits both its
-	// wait for a start and its run. It may be set only with the analyst Pipeline. Absent: 10m.
+	// Time limit of the analysing workflow, in whole seconds from 1m to 1h, e.g. "5m". It limits both the
+	// wait for the start and the run. It may be set only with the analyst Pipeline. Absent: 10m.
 	Timeout string `json:"timeout,omitempty"`
-	// The workflow that analyses. It is required with the analyst Pipeline. It runs like any workflow,
-	// gets the parameter EVIDENCE, and returns its verdict in the result "verdict" of its pipeline. It
-	// must be absent with every other analyst.
+	// The workflow that analyses the failures. It is required with the analyst Pipeline. It runs like any
+	// workflow, gets the parameter EVIDENCE, and returns its verdict in the result "verdict" of its
+	// pipeline. It must be absent with every other analyst.
 	WorkflowRef *WorkflowRef `json:"workflowRef,omitempty"`
 }
 
@@ -213,39 +224,41 @@ type WorkflowScheduleStatus struct {
 	// Conditions of the schedule. Ready: the next run can be planned; if False, the message says what to
 	// change (reasons InvalidSpec, ChildRefused). Held: something keeps the schedule from running now.
 	// The reason says what holds it, e.g. Suspended, ResourceBusy, TriagePaused (a triage has paused it;
-	// see spec.resume) or CircuitOpen (many targets share its failure, and one schedule at a time
-	// probes). The message says what ends the hold. If Held is False, its reason is Released, or
-	// WouldBeHeld (the next run lies ahead, and the block that its target has now would hold it then).
+	// see spec.resume) or CircuitOpen (many targets share its failure, and one schedule at a time makes a
+	// probe run). The message says what ends the hold. If Held is False, its reason is Released, or
+	// WouldBeHeld (the block that the target has now would hold the next run).
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Failures in a row since the last success, or since the plan began. A Skipped or cancelled run
 	// neither adds to it nor resets it.
 	FailureCount *int32 `json:"failureCount,omitempty"`
-	// Slots that were missed since the last run. Absent: there were none.
+	// Slots that were missed since the last run. Absent: none were missed.
 	LastMissed *LastMissed `json:"lastMissed,omitempty"`
 	// The last slot whose execution was created or refused. Absent: there was none.
 	LastRun *LastRun `json:"lastRun,omitempty"`
-	// End of the last run that Completed. Absent: none has.
+	// End of the last run that Completed. Absent: no run has Completed.
 	LastSuccessTime *metav1.Time `json:"lastSuccessTime,omitempty"`
 	// How nextRunTime was chosen. Interval or Cron: by the plan. Backoff: a longer wait after failures.
-	// Hint: by spec.hint. ClampedMin: a hint, delayed by minInterval. ClampedMax: a wait or hint, cut by
-	// maxInterval. CatchUp: the latest of several missed slots. Again: a second try for the last run,
-	// which was Skipped or TooLate; there is only one. Absent exactly when nextRunTime is absent.
+	// Hint: by spec.hint. ClampedMin: a hint, delayed by minInterval. ClampedMax: a backoff or hint,
+	// shortened by maxInterval. CatchUp: the latest of several missed slots. Again: a second try for the
+	// last slot, whose execution was Skipped or TooLate; there is no third try. Absent exactly when
+	// nextRunTime is absent.
 	NextRunReason NextRunReason `json:"nextRunReason,omitempty"`
 	// Time of the next run. Absent: an execution runs, something holds the schedule, or the spec cannot
 	// be used.
 	NextRunTime *metav1.Time `json:"nextRunTime,omitempty"`
-	// The metadata.generation that the status is about.
+	// The metadata.generation that the status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Start of the count of the slots of an interval, if that is not the last run. It is written when the
-	// template is edited or a hint asks for a run, because neither may move the other slots. With cron, a
-	// slot runs only if its time before spread is later than this. Absent: the last run, or plannedFrom.
+	// Time from which the slots of an interval are counted, if that is not the last run. It is written
+	// when the template is edited or a hint asks for a run, because neither may move the other slots.
+	// With cron, a slot runs only if its time without spread is later than phase. Absent: slots count
+	// from the last run, or from plannedFrom.
 	Phase *metav1.Time `json:"phase,omitempty"`
 	// When the plan began. No slot up to this time runs or counts.
 	PlannedFrom *metav1.Time `json:"plannedFrom,omitempty"`
-	// What the plan rests on, as three digests in hexadecimal digits. The first is of the uid, the second
-	// of interval, cron, timeZone and spread. The third is of template.spec without rationale and
-	// ttlSecondsAfterFinished. When one of them changes, failureCount begins at 0; when the first or
-	// second changes, the slots begin anew as well.
+	// Three digests in hexadecimal digits, by which the operator detects a change of the plan. The first
+	// is of the uid, the second of interval, cron, timeZone and spread. The third is of template.spec
+	// without rationale and ttlSecondsAfterFinished. When a digest changes, failureCount begins at 0;
+	// when the first or second changes, the slots begin anew as well.
 	Revision string `json:"revision,omitempty"`
 	// The last triage: who analysed the failures, the result, and whether it is still in force. Absent:
 	// there was none.
@@ -278,13 +291,14 @@ type LastRun struct {
 	// When the execution ended. Absent: it has not ended.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Cause of the failure, as in the failureDetails of the execution, e.g.
-	// "ImagePullBackOff/registry/quay.io". For a refused execution it is "Refused/workflow/" with the id
-	// and version. Absent: it did not fail, or has not ended.
+	// "ImagePullBackOff/registry/quay.io". For a refused execution it is "Refused/workflow/" followed by
+	// the id and version of the workflow. Absent: it did not fail, or has not ended.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Why the execution did not complete, in words, cut to 1024 characters. Absent: it completed, or has
 	// not ended.
 	Message string `json:"message,omitempty"`
-	// Name of the WorkflowExecution, in the same namespace. Absent: creating it was refused.
+	// Name of the WorkflowExecution of the last run, in the same namespace. Absent: creating it was
+	// refused.
 	Name string `json:"name,omitempty"`
 	// How the execution ended: Completed, Failed, Skipped, Cancelled, TooLate (not decided before
 	// startBefore), Deleted (deleted before the operator saw its end), or Refused (it could not be
@@ -293,7 +307,7 @@ type LastRun struct {
 	// Why the execution did not complete: the reason in its failureDetails or skipDetails, e.g.
 	// "ImagePullBackOff". Absent: it completed, or has not ended.
 	Reason string `json:"reason,omitempty"`
-	// Time of the slot.
+	// Time of the slot of the last run.
 	Slot metav1.Time `json:"slot"`
 	// When the execution was created. Absent: creating it was refused.
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
@@ -330,7 +344,7 @@ const (
 
 // TriageStatus is the value of status.triage of a WorkflowSchedule.
 type TriageStatus struct {
-	// Who analysed the failures: BuiltIn or Pipeline.
+	// The analyst of the failures: BuiltIn or Pipeline.
 	Analyst Analyst `json:"analyst"`
 	// When the triage began.
 	At metav1.Time `json:"at"`
@@ -342,21 +356,24 @@ type TriageStatus struct {
 	// What a person should do, in the analyst's words. At most 4000 characters. Absent: the analyst
 	// proposes nothing.
 	Fix string `json:"fix,omitempty"`
-	// Name of the execution whose failure began the triage, also if creating that execution was refused.
-	// spec.resume names the triage by it.
+	// Name of the execution whose failure started the triage, even if the API server refused to create
+	// that execution. spec.resume.triage contains this name.
 	Of string `json:"of"`
-	// Adjustments that the analyst asked for and may not make, each with the reason. Absent: none.
+	// Adjustments that the analyst asked for and that are not allowed, each with the reason. Absent:
+	// none.
 	Refused []string `json:"refused,omitempty"`
-	// The WorkflowExecution that analyses, in the same namespace. Absent: it is not created yet, or the
-	// analyst is BuiltIn.
+	// The WorkflowExecution that analyses the failures, in the same namespace. Absent: it is not created
+	// yet, or the analyst is BuiltIn.
 	Run *TriageRun `json:"run,omitempty"`
 	// State of the triage. Analysing: no verdict yet. Noted: nothing to do. Filed: fix says what to do.
 	// Failed: no verdict; why gives the reason. Paused: nothing runs until a person resumes or edits the
-	// schedule. Adjusted: status.adjust is in force until then. Over: the plan has begun anew since.
+	// schedule. Adjusted: status.adjust applies until a person resumes or edits the schedule. Over: the
+	// plan has begun anew after the triage.
 	State TriageState `json:"state"`
-	// Verdict of the analyst. DoNothing: nothing to do. FileFix: a person has to do what fix says.
-	// PauseAndNotify: nothing runs until a person resumes or edits the schedule. AdjustConfig: another
-	// interval, timeout or parameter. Absent: the analysis has not ended, or it failed.
+	// Verdict of the analyst. DoNothing: nothing to do. FileFix: a person should do what fix says.
+	// PauseAndNotify: nothing runs until a person resumes or edits the schedule. AdjustConfig: the
+	// interval, the timeout or a parameter should change. Absent: the analysis has not ended, or it
+	// failed.
 	Verdict TriageVerdict `json:"verdict,omitempty"`
 	// Reason of the verdict in the analyst's words, or why there is no verdict. At most 1000 characters.
 	Why string `json:"why,omitempty"`
@@ -364,9 +381,9 @@ type TriageStatus struct {
 
 // TriageRun is the value of status.triage.run of a WorkflowSchedule.
 type TriageRun struct {
-	// Name of the WorkflowExecution, in the same namespace.
+	// Name of the WorkflowExecution that analyses the failures, in the same namespace.
 	Name string `json:"name"`
-	// Uid of the WorkflowExecution.
+	// Uid of the WorkflowExecution that analyses the failures.
 	UID string `json:"uid"`
 }
 

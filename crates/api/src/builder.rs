@@ -91,7 +91,8 @@ impl WorkflowExecution {
         }
     }
 
-    /// Lists what the rules of the CRD or rule 0 of the decision would refuse in a new object, such as one from a file.
+    /// Lists what the rules of the CRD or rule 0 of the decision would refuse in a new object, such as an object from a
+    /// file.
     ///
     /// At most one fault of each field is listed. No fault quotes the value of a parameter. Conditions of a retry
     /// policy are not examined.
@@ -187,32 +188,32 @@ impl WorkflowExecutionBuilder {
 
     /// Sets the retry policy: `true` (all defaults), a number of attempts, or a [`Retry`](crate::retry::Retry).
     ///
-    /// Only the operator checks whether its conditions compile.
+    /// Only the operator checks whether the conditions of the policy compile.
     pub fn retry(mut self, retry: impl Into<Value>) -> Self {
         self.spec.retry = Some(retry.into()).filter(|retry| !retry.is_null());
         self
     }
 
-    /// Makes this execution the recovery of one that failed half way, by its name in the same namespace.
+    /// Makes this execution the recovery of an execution in the same namespace that failed half way, by its name.
     ///
-    /// If you have that execution, [`recovers`](Self::recovers) checks more.
+    /// If you have the failed execution itself, [`recovers`](Self::recovers) checks more.
     pub fn recovery_of(mut self, name: impl Into<String>) -> Self {
         self.spec.recovery_of = Some(name.into());
         self.recovered = None;
         self
     }
 
-    /// Makes this execution the recovery of one that failed half way: sets `spec.recoveryOf`, and takes over the
+    /// Makes this execution the recovery of an execution that failed half way. Sets `spec.recoveryOf`, and copies the
     /// namespace if none was set.
     ///
     /// [`build`](Self::build) then refuses recoveries that rule 2 would skip:
     ///
-    /// - of an execution that did not fail, or of which nothing ran;
+    /// - of an execution that did not fail, or that failed before anything ran;
     /// - of an execution in another namespace;
     /// - with the same workflow or bundle again.
     ///
-    /// It does not know earlier failures. Workflow and bundle must also differ from those of every execution that
-    /// failed half way on the target since the last success or clearance (specification, section 6).
+    /// The builder does not know earlier failures. Workflow and bundle must also differ from those of every execution
+    /// that failed half way on the target since the last success or clearance (specification, section 6).
     pub fn recovers(mut self, failed: &WorkflowExecution) -> Self {
         let status = failed.status.as_ref();
         let ran = status.and_then(|status| status.failure_details.as_ref()).is_some_and(|it| it.was_execution_failure);

@@ -18,8 +18,8 @@ pub const TARGET_LOCKED: &str = "TargetLocked";
 ///
 /// True: a step was seen running or really ended (`StepRunning`, `StepEnded`, `PodReplaced`). False: it is proven that
 /// nothing ran (`NoRun`, `NoTaskRun`, `OnlyWaited`). Unknown: the operator cannot tell, and the reason says why (such
-/// as `Opaque`, `NotFollowed`); this counts as if something ran. Absent: the execution was skipped, or still runs and
-/// no step has been seen yet.
+/// as `Opaque`, `NotFollowed`); the operator then assumes that something ran. Absent: the execution was skipped, or
+/// still runs and no step has been seen yet.
 pub const STARTED: &str = "Started";
 /// Whether the execution reached its goal.
 ///
@@ -29,8 +29,8 @@ pub const SUCCEEDED: &str = "Succeeded";
 /// Whether this execution blocks later ones on its target.
 ///
 /// True: later executions are skipped until a person clears this failure; the reason is that of their skip
-/// ([`SkipReason`](crate::SkipReason)). False: it blocked the target once and does not any more ([`CLEARED`],
-/// [`SUPERSEDED`], [`RECOVERED`], [`LIFTED`]). Absent: it never blocked.
+/// ([`SkipReason`](crate::SkipReason)). False: it blocked the target, and no longer does ([`CLEARED`], [`SUPERSEDED`],
+/// [`RECOVERED`], [`LIFTED`]). Absent: it never blocked.
 pub const BLOCKED: &str = "Blocked";
 /// Whether a clearance of this execution came when there was no block to lift.
 ///
@@ -43,24 +43,24 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// [`Waiting::REASONS`](wfe_core::waiting::Waiting::REASONS), such as [`PAUSED`]. The message says what would end the
 /// wait. Absent: it does not wait, or has waited for a shorter time. It is never False: the end of the wait removes it.
 pub const WAITING: &str = "Waiting";
-/// The execution has not ended. Tools that wait for objects (kstatus: Flux, `helm --wait`) read this condition and the
-/// next; both are only ever True.
+/// The execution has not ended. Tools that wait for objects (kstatus: Flux, `helm --wait`) read this condition and
+/// [`STALLED`]. Neither is ever False: each is True or absent.
 pub const RECONCILING: &str = "Reconciling";
-/// The execution failed, and that does not change any more.
+/// The execution failed, and this is final.
 pub const STALLED: &str = "Stalled";
 /// Whether no admission policy was in force when the operator saw a clearance or cancellation.
 ///
 /// True: the clearance ([`CLEARANCE_UNGUARDED`]) does not count now. The same holds for a cancellation
-/// ([`CANCELLATION_UNGUARDED`]) of an execution that has not ended. False: it counts, because the policies are back
-/// ([`CLEARANCE_COUNTS`], [`CANCELLATION_COUNTS`]); no policy has checked the name in it. Absent: the policies were in
-/// force, or neither field is set.
+/// ([`CANCELLATION_UNGUARDED`]) of an execution that has not ended. False: the field counts, because the policies are
+/// in force again ([`CLEARANCE_COUNTS`], [`CANCELLATION_COUNTS`]); no policy has checked the user name in the field.
+/// Absent: the policies were in force, or neither field is set.
 pub const UNGUARDED: &str = "Unguarded";
 /// Whether an execution with a retry policy is tried again.
 ///
-/// True: an attempt failed, and the next one is waited for ([`BACKOFF`]). False: an attempt runs ([`RUNNING`]), the
-/// last one succeeded ([`RETRY_SUCCEEDED`]), or there is no further attempt. In the last case the reason says why, one
-/// of [`Stop::REASONS`](wfe_core::retry::Stop::REASONS), such as `Exhausted`. Absent: the execution has no retry
-/// policy, or did not get its turn yet.
+/// True: an attempt failed, and the execution waits for the next attempt ([`BACKOFF`]). False: an attempt runs
+/// ([`RUNNING`]), the last one succeeded ([`RETRY_SUCCEEDED`]), or there is no further attempt. In the last case the
+/// reason says why, one of [`Stop::REASONS`](wfe_core::retry::Stop::REASONS), such as `Exhausted`. Absent: the
+/// execution has no retry policy, or did not get its turn yet.
 pub const RETRYING: &str = "Retrying";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
@@ -79,8 +79,8 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
-/// Reason of [`SUCCEEDED`]: a person cancelled the execution, in its spec or on its run. `failureDetails.reason` is one
-/// of its seven values also in this case.
+/// Reason of [`SUCCEEDED`]: a person cancelled the execution, in its spec or on its run. `failureDetails.reason` has no
+/// value for a cancellation, and is one of its seven values.
 pub const CANCELLED: &str = "Cancelled";
 
 /// Reason of [`BLOCKED`]: a clearance, of this execution or a later one, has lifted the block.
@@ -105,9 +105,9 @@ pub const CANCELLATION_UNGUARDED: &str = "CancellationUnguarded";
 /// Reason of [`UNGUARDED`]: `spec.cancellation` counts.
 pub const CANCELLATION_COUNTS: &str = "CancellationCounts";
 
-/// Reason of [`WAITING`]: nothing new starts, by the operator's configuration or by the annotation
-/// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on the namespace. The wait ends when a person ends the
-/// pause.
+/// Reason of [`WAITING`]: the operator's configuration, or the annotation
+/// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on a namespace, pauses new executions. The wait ends when a
+/// person ends the pause.
 pub const PAUSED: &str = "Paused";
 /// Reason of [`WAITING`]: the run of another execution on the target is pending: that execution may commit to it or
 /// withdraw it.
@@ -115,24 +115,25 @@ pub const RIVAL_UNDECIDED: &str = "RivalUndecided";
 /// Reason of [`WAITING`]: its own run, not the first on the target, is being deleted. The execution is decided again
 /// after that.
 pub const WITHDRAWN: &str = "Withdrawn";
-/// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns it does not say so
-/// yet.
+/// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns the run does not
+/// record this yet.
 pub const OWNER_LATE: &str = "OwnerLate";
 /// Reason of [`WAITING`]: an older execution on the target goes first.
 pub const TURN: &str = "Turn";
 /// Reason of [`WAITING`]: the API server refuses or fails a request that the decision needs, or does not answer it. The
 /// operator repeats the request.
 pub const API_ERRORS: &str = "ApiErrors";
-/// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision rests on.
+/// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision depends
+/// on.
 pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
-/// Reason of [`WAITING`]: the operator's own account lacks a permission. The execution goes on once the permission is
-/// granted, and does not fail because of it.
+/// Reason of [`WAITING`]: the operator's own account lacks a permission. The execution continues once the permission is
+/// granted, and does not fail for this reason.
 pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
-/// Reason of [`WAITING`]: an admission policy of the operator refuses the operator itself. The execution goes on once
-/// the policy permits the write, and does not fail because of it.
+/// Reason of [`WAITING`]: an admission policy of the operator refuses a write of the operator itself. The execution
+/// continues once the policy permits the write, and does not fail for this reason.
 pub const OPERATOR_REFUSED: &str = "OperatorRefused";
 /// Reason of [`WAITING`]: the API server accepted a status of the operator and dropped a decisive part of it. The
-/// execution goes on once the status is stored, and does not fail because of it.
+/// execution continues once the status is stored, and does not fail for this reason.
 pub const WRITE_DROPPED: &str = "WriteDropped";
 /// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds.
 pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
@@ -162,27 +163,27 @@ pub(crate) fn schema(types: &str, reasons: &str) -> Schema {
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
                 "type": {
-                    "description": format!("What the condition is about: {types}."),
+                    "description": format!("Type of the condition, e.g. {types}."),
                     "type": "string", "minLength": 1, "maxLength": limits::CONDITION_TYPE,
                 },
                 "status": {
-                    "description": "Whether it holds: True, False or Unknown.",
+                    "description": "Whether the condition holds: True, False or Unknown.",
                     "type": "string", "enum": ["True", "False", "Unknown"],
                 },
                 "reason": {
-                    "description": format!("Why, in one word, e.g. {reasons}."),
+                    "description": format!("Reason of the status in one word, e.g. {reasons}."),
                     "type": "string", "minLength": 1, "maxLength": limits::REASON,
                 },
                 "message": {
-                    "description": "Why, in a sentence; may be empty.",
+                    "description": "Reason of the status in a sentence. It may be empty.",
                     "type": "string", "maxLength": limits::MESSAGE,
                 },
                 "lastTransitionTime": {
-                    "description": "When status last changed.",
+                    "description": "When the status of the condition last changed.",
                     "type": "string", "format": "date-time",
                 },
                 "observedGeneration": {
-                    "description": "The metadata.generation that the condition speaks of.",
+                    "description": "The metadata.generation that the condition describes.",
                     "type": "integer", "format": "int64", "minimum": 0,
                 },
             },

@@ -4,7 +4,8 @@
 //! The first part is the host if it has a dot or a port, or is `localhost`; everywhere else capitals are refused. The
 //! resolver accepts only sha256 digests, and so does this module. The host may be an IPv6 address in brackets.
 
-/// The same as a regular expression, for the admission rule. It does not limit the length of the path.
+/// The form of an image reference as a regular expression, for the admission rule. It does not limit the length of the
+/// path.
 pub(crate) const PATTERN: &str = "^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)+(:[0-9]+)?\
      |[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?:[0-9]+|localhost|\\[[a-fA-F0-9:]+\\](:[0-9]+)?)/)?\
      [a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*\

@@ -1,6 +1,6 @@
-//! Labels and annotations of the operator's `PipelineRuns`. Tekton copies the labels to everything that it makes from a
-//! run. This module also has those of the children of schedules, and [`ANNOTATION_PAUSED`], which people put on a
-//! namespace.
+//! Labels and annotations of the operator's `PipelineRuns`. Tekton copies the labels to every object that it creates
+//! for a run. This module also has the labels and annotations of the children of schedules, and [`ANNOTATION_PAUSED`],
+//! which people put on a namespace.
 //!
 //! The code that writes a label makes its value legal: it cuts a long value and adds a hash. The annotation with the
 //! same key holds the whole value. The owner of a run is the execution in the annotation [`ANNOTATION_UID`], never the
@@ -25,13 +25,13 @@ pub const MANAGED_BY: &str = "wfe-operator";
 pub const ANNOTATION_UID: &str = "kubernaut.ai/workflow-execution-uid";
 /// Annotation: namespace/name of the `WorkflowExecution` that owns the run.
 pub const ANNOTATION_WORKFLOW_EXECUTION: &str = LABEL_WORKFLOW_EXECUTION;
-/// Annotation: `spec.workflowRef.workflowId`, whole.
+/// Annotation: `spec.workflowRef.workflowId`, not cut.
 pub const ANNOTATION_WORKFLOW_ID: &str = LABEL_WORKFLOW_ID;
-/// Annotation: the canonical target, whole.
+/// Annotation: the canonical target, not cut.
 pub const ANNOTATION_TARGET: &str = LABEL_TARGET;
-/// Annotation: when the operator released the run to Tekton (RFC 3339); the deadlines of the run count from here.
+/// Annotation: when the operator released the run to Tekton (RFC 3339); the deadlines of the run count from this time.
 pub const ANNOTATION_RELEASED_AT: &str = "kubernaut.ai/released-at";
-/// Annotation: why the operator cancelled the run, one of the `CANCEL_` words. A cancelled run without it was not
+/// Annotation: why the operator cancelled the run, one of the `CANCEL_` values. A cancelled run without it was not
 /// cancelled by the operator.
 pub const ANNOTATION_CANCEL_REASON: &str = "kubernaut.ai/cancel-reason";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the `WorkflowExecution` that owned the run is gone.

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!  WorkflowExecution ── spec   what to run on which target; immutable, except `cancellation` and `clearance`
-//!                    └─ status what became of it; written by the operator alone
-//!  WorkflowSchedule ─── spec   when to make such executions, from a template; all of it may change
-//!                    └─ status how that goes; written by the operator alone
+//!                    └─ status what happened to it; written only by the operator
+//!  WorkflowSchedule ─── spec   when to create executions, and from which template; every field may change
+//!                    └─ status the last run, the next run and what holds it; written only by the operator
 //! ```
 //!
 //! This crate has the types, their schema with every limit, the admission rules (CEL, evaluated by the API server),
-//! labels, annotations, condition types and reasons. It has no client and no clock, does not know Tekton, and takes no
-//! decision. A program that creates WorkflowExecutions can depend on this crate alone.
+//! labels, annotations, condition types and reasons. It has no client and no clock, does not know Tekton, and makes no
+//! decisions. A program that creates WorkflowExecutions can depend on this crate alone.
 //!
-//! Such a program builds its executions with [`WorkflowExecution::builder`]. [`StatusView`] then says how an execution
-//! ended and what to do next.
+//! Such a program builds its executions with [`WorkflowExecution::builder`]. [`StatusView`] then reports how an
+//! execution ended and what to do next.
 
 mod builder;
 pub mod conditions;

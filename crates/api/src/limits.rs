@@ -57,7 +57,7 @@ pub const CANCELLATION_REASON: u32 = 1024;
 pub const CLEARANCE_REASON: u32 = 1024;
 /// Most attempts of one execution. A status lists all of them, and its rules compare each pair.
 pub const ATTEMPTS: u32 = 20;
-/// Longest message of one attempt. The whole message of the last attempt is elsewhere in the status.
+/// Longest message of one attempt. The whole message of the last attempt is in another field of the status.
 pub const ATTEMPT_MESSAGE: u32 = 1024;
 /// Longest condition of a retry policy.
 pub const CONDITION: u32 = 512;
@@ -102,7 +102,7 @@ pub const TRIAGE_FIX: u32 = 4000;
 /// Longest reason of a resume.
 pub const RESUME_REASON: u32 = 1024;
 
-/// Cuts `text` to `limit` characters; what was cut is marked by a trailing `…`, which counts.
+/// Cuts `text` to `limit` characters. A cut text ends with `…`, which counts as a character.
 #[must_use]
 pub fn cut(text: &str, limit: u32) -> String {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

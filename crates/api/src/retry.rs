@@ -2,8 +2,8 @@
 //!
 //! The schema cannot give such a field a type, so the value arrives as plain JSON. [`read`] accepts every value and
 //! returns a policy, no policy, or a refusal that names the field and what to do. The admission policy
-//! `retry.workflowexecutions` refuses the same values in the same words. Values that the schema itself refuses have
-//! words of their own here.
+//! `retry.workflowexecutions` refuses the same values in the same words. For values that the schema itself refuses,
+//! this module has messages of its own.
 //!
 //! Conditions (`retryWhen`, `stopWhen`) are texts here; the crate `condition` compiles them.
 
@@ -84,9 +84,9 @@ impl Retry {
         self.with("initialDelay", written(delay))
     }
 
-    /// Sets the factor by which each further wait is longer, from 1 to 10.
+    /// Sets the factor by which each further wait is longer than the wait before, from 1 to 10.
     pub fn backoff_multiplier(self, multiplier: f64) -> Self {
-        // JSON has no such numbers, and a null would count as absent.
+        // JSON has neither infinities nor NaN, and a null would count as absent.
         let number = if multiplier.is_finite() { Value::from(multiplier) } else { multiplier.to_string().into() };
         self.with("backoffMultiplier", number)
     }
@@ -106,7 +106,7 @@ impl Retry {
         self.with("retryWhen", condition.into())
     }
 
-    /// Sets the CEL condition under which no attempt is repeated. It is asked before `retryWhen`.
+    /// Sets the CEL condition under which no attempt is repeated. It is evaluated before `retryWhen`.
     pub fn stop_when(self, condition: impl Into<String>) -> Self {
         self.with("stopWhen", condition.into())
     }
@@ -157,7 +157,7 @@ pub fn read(value: Option<&Value>) -> Result<Option<RetryPolicy>, String> {
     judge(value).map_err(|Refusal { field, problem }| format!("{field}: {problem}"))
 }
 
-/// Reads the policy. A refusal has its field apart from its problem.
+/// Reads the policy like [`read`], but returns the field and the problem of a refusal separately.
 pub(crate) fn judge(value: Option<&Value>) -> Judged<Option<RetryPolicy>> {
     let none = Map::new();
     let (fields, max_attempts) = match value {
@@ -196,8 +196,7 @@ pub(crate) fn judge(value: Option<&Value>) -> Judged<Option<RetryPolicy>> {
     Ok(Some(policy))
 }
 
-/// Refuses a field that the object does not have. It is probably a misspelt one, whose effect its author would wait for
-/// in vain.
+/// Refuses an unknown field. It is probably misspelt, and its author would expect an effect that never comes.
 fn known(fields: &Map<String, Value>) -> Judged<()> {
     // The message names the unknown field that is first by bytes, because the API server keeps no order of keys.
     let Some(unknown) = fields.keys().filter(|key| !FIELDS.contains(&key.as_str())).min() else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Builds `spec.targetResource` from the object that an alert is about.
 //!
-//! It refuses what the admission rules of the field refuse, which a program thus learns before it asks the API server.
-//! The parts are returned as they are given; `status.target` shows the canonical form.
+//! The module refuses the same targets as the admission rules of the field. A program thus learns of a mistake before
+//! it asks the API server. The parts are returned as they are given; `status.target` shows the canonical form.
 
 use wfe_core::target::{TargetError, TargetName};
 

@@ -1,10 +1,10 @@
 //! Variables of Tekton in the value of a parameter. Tekton replaces a variable by another text.
 //!
-//! Such a value is refused, because the workflow would get a text that its author did not write. Examples are the name
-//! of the run and the path of its credentials.
+//! Such a value is refused, because the workflow would get a text that the author of the execution did not write.
+//! Examples are the name of the run and the path of its credentials.
 
 /// The words that can follow `$(` in a variable. `params` is not among them: Tekton replaces `params` variables once,
-/// before it inserts the parameter that holds the text.
+/// and does not search the inserted values for more of them.
 pub(crate) const FIRST_WORDS: [&str; 10] =
     ["tasks", "finally", "context", "results", "workspaces", "step", "steps", "credentials", "inputs", "outputs"];
 

@@ -1,9 +1,8 @@
-//! `WorkflowSchedule`: when to run one workflow on one target again and again, and the record of its runs (section
-//! 12.1).
+//! `WorkflowSchedule`: when to run one workflow on one target repeatedly, and the record of the runs (section 12.1).
 //!
 //! `kubectl explain wfs` prints the doc comments of the fields: they are written for people who write YAML. The API
-//! server has checked the form of durations and times. The operator plans the runs. It also finds out whether a cron
-//! expression has a slot at all, and whether it knows the time zone.
+//! server checks the form of durations and times. The operator plans the runs. The operator also checks whether a cron
+//! expression has any slot, and whether its own zone database contains the time zone.
 
 // KubeSchema expands to a public struct inside a function body. Doc comments are shown as plain text, without Markdown.
 #![allow(unreachable_pub, clippy::doc_markdown)]
@@ -20,7 +19,7 @@ pub use spec::{
 pub use status::{LastMissed, LastRun, NextRunReason, RunOutcome, WorkflowScheduleStatus};
 pub use triage::{Adjustment, Analyst, Resume, Triage, TriageRun, TriageState, TriageStatus, TriageVerdict};
 
-/// Kind of a schedule, which the `remediationRequestRef` of its children names.
+/// Kind of a schedule, as the `remediationRequestRef` of its children contains it.
 pub const KIND: &str = "WorkflowSchedule";
 
 #[cfg(test)]

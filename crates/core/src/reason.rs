@@ -4,7 +4,7 @@ use crate::chain::RunNumber;
 use crate::words::words;
 
 words! {
-    /// Classifies a failure. The set is closed at these seven: programs match on them.
+    /// Classifies a failure. The set is closed at these seven values, because programs match on them.
     pub enum FailureReason {
         /// A container was killed for its memory limit.
         OomKilled = "OOMKilled",

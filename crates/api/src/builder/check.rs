@@ -32,7 +32,7 @@ pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
     verdicts(execution).into_iter().collect()
 }
 
-/// Lists all faults of an object that no builder has made, at most one of each field.
+/// Lists all faults of an object that was not made by a builder, at most one fault of each field.
 pub(super) fn faults(execution: &WorkflowExecution) -> Vec<BuildError> {
     let spec = &execution.spec;
     let timeout = spec.execution_config.as_ref().and_then(|config| config.timeout.as_deref());

@@ -182,7 +182,7 @@ fn what_is_wrong_is_told_by_field() {
 fn what_is_only_just_good_is_built() {
     let most = (0..64).fold(good(), |builder, n| builder.parameter(format!("KEY_{n}"), ""));
     let pinned = format!("registry.example/w@{DIGEST}");
-    // The longest path and the longest tag that a registry takes.
+    // The longest path and the longest tag that a registry accepts.
     let long_image = format!("registry.example/{}:{}@{DIGEST}", long(255), long(128));
     for builder in vec![
         good(),

@@ -15,7 +15,7 @@ pub const EXECUTIONS_CRD: &str = "workflowexecutions.kubernaut.ai";
 /// The name of the CRD of schedules.
 pub const SCHEDULES_CRD: &str = "workflowschedules.kubernaut.ai";
 
-/// The fields of a `WorkflowExecution`, with everything below them, that decisions rest on. Without one of them the
+/// The fields of a `WorkflowExecution`, with everything below them, on which decisions depend. Without one of them the
 /// operator would misjudge an execution.
 pub const DECISIVE: [&str; 10] = [
     "spec.targetResource",
@@ -42,10 +42,10 @@ pub struct Lacking {
     pub others: Vec<String>,
 }
 
-/// The limit of fields in a message.
+/// The most fields that a message names.
 const NAMED: usize = 3;
 
-/// Lists the first of these fields, and counts the others.
+/// Lists the first of the fields, and counts the others.
 #[must_use]
 pub fn in_short(fields: &[String]) -> String {
     let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -76,7 +76,7 @@ pub fn lacking_in_schema(crd: &str, schema: &Value) -> Lacking {
     Lacking { decisive, others }
 }
 
-/// Returns whether decisions rest on this field, on one above it or on one below it.
+/// Returns whether decisions depend on this field, on a field above it or on a field below it.
 #[must_use]
 pub fn is_decisive(field: &str) -> bool {
     let is_below = |field: &str, above: &str| field.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));

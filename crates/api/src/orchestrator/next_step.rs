@@ -8,13 +8,14 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::view::{Failure, StatusView};
 use crate::{ConflictingWorkflow, FailureReason, NextAction, RecordedStep, SkipDetails, SkipReason};
 
-/// How long to wait if no status says so: a minute, the shortest backoff of an operator with default settings
+/// How long to wait if the status gives no time: a minute, the shortest backoff of an operator with default settings
 /// (specification, section 7). A wait that is too short costs one skipped execution.
 pub const UNSAID_WAIT: Duration = Duration::from_mins(1);
 
 /// What the program that created an execution does next, by section 6 of the specification.
 ///
-/// A final phase stays. To try again, create another `WorkflowExecution`, and only if the remediation is still needed.
+/// A final phase never changes. To try again, create another `WorkflowExecution`, and only if the remediation is still
+/// needed.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum NextStep {
@@ -78,7 +79,7 @@ pub struct Holder {
 // === impl NextStep ===
 
 impl NextStep {
-    /// Returns how long to wait from `now` on. Returns zero if the time has come, and `None` if time alone changes
+    /// Returns how long to wait from `now` on. Returns zero if the time has passed, and `None` if time alone changes
     /// nothing.
     #[must_use]
     pub fn time_left(&self, now: &Time) -> Option<Duration> {
@@ -103,7 +104,7 @@ impl StatusView {
 }
 
 impl StatusView {
-    /// Returns the next step as the operator records it in `status.nextStep`; none before the end.
+    /// Returns the next step as the operator records it in `status.nextStep`. Returns `None` before the end.
     #[must_use]
     pub fn recorded_step(&self) -> Option<RecordedStep> {
         let (action, not_before) = match self.next_step() {
@@ -161,7 +162,7 @@ fn after_failure(failure: &Failure) -> NextStep {
     match next_allowed {
         _ if *exhausts || never_runs => NextStep::PersonMustAct { why },
         Some(moment) => NextStep::RetryAfter { not_before: moment.clone(), why },
-        // It makes no other execution wait: it was too late for its own `startBefore`.
+        // The execution delays no other: it was too late for its own `startBefore`.
         None if details.reason == FailureReason::DeadlineExceeded => NextStep::PersonMustAct { why },
         None => NextStep::RetryAfter { not_before: later(&details.failed_at, None), why },
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FailureReason, WorkflowExecution};
 
-/// One entry of `spec.previousExecutions` of an `AIAnalysis`, with the names that it has there.
+/// One entry of `spec.previousExecutions` of an `AIAnalysis`, with the field names of that kind.
 ///
 /// | `status.failureDetails` of the execution | `previousExecutions[]` of the analysis |
 /// |---|---|

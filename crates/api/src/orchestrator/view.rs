@@ -1,4 +1,4 @@
-//! A status as one of five cases, whatever it contains.
+//! A status as one of five cases. Every status is one of them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
@@ -122,8 +122,7 @@ impl StatusView {
         }
     }
 
-    /// Returns the view of a status alone; whether a person cancelled the execution is told by its condition
-    /// `Succeeded`.
+    /// Returns the view of a status alone. Its condition `Succeeded` shows whether a person cancelled the execution.
     #[must_use]
     pub fn of_status(status: &WorkflowExecutionStatus) -> Self {
         let is_cancelled = |it: &&Condition| it.type_ == SUCCEEDED && it.reason == CANCELLED;

@@ -15,7 +15,8 @@ pub use wfe_core::reason::FailureReason;
     .message("status.failureDetails.requiresManualReview: must equal wasExecutionFailure")
     .field_path(".requiresManualReview"))]
 pub struct FailureDetails {
-    /// Position of the failed task in the pipeline, counted from 0. It is 0 also if no task failed.
+    /// Position of the failed task in the pipeline, counted from 0. If no task failed, it is 0 and failedTaskName is
+    /// empty.
     #[schemars(range(min = 0))]
     pub failed_task_index: i32,
     /// Name of the failed task in the pipeline (not of its TaskRun), e.g. "clean-up". Empty if no task failed.
@@ -53,10 +54,10 @@ pub struct FailureDetails {
     pub was_execution_failure: bool,
     /// Whether a person must examine the target before the next execution. Always equal to wasExecutionFailure.
     pub requires_manual_review: bool,
-    /// Identifies the cause of the failure: executions with the same fingerprint have the same kind of cause. It is the
-    /// reason and what the reason is about, e.g. "ImagePullBackOff/registry/quay.io", "ResourceExhausted/cluster" or
-    /// "OOMKilled/workflow/node-disk-cleanup@1.4.0/clean-up/137". Absent: an older version of the operator recorded the
-    /// end.
+    /// Identifies the cause of the failure: executions with the same fingerprint have the same kind of cause. It
+    /// consists of the reason and the origin of the failure, e.g. "ImagePullBackOff/registry/quay.io",
+    /// "ResourceExhausted/cluster" or "OOMKilled/workflow/node-disk-cleanup@1.4.0/clean-up/137". Absent: an older
+    /// version of the operator recorded the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::FINGERPRINT))]
     pub fingerprint: Option<String>,

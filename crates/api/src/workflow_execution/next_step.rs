@@ -1,4 +1,4 @@
-//! What a program does next about an execution that has ended.
+//! What a program should do next after an execution has ended.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
@@ -18,22 +18,22 @@ pub enum NextAction {
     WaitFor,
     /// Create a WorkflowExecution of another workflow with recoveryOf, or ask a person.
     PickAlternative,
-    /// Only a person can go on.
+    /// Inform a person, and do nothing else.
     PersonMustAct,
 }
 
-/// What a program that created the execution does next. Present when phase is final.
+/// What the program that created the execution should do next. Present when phase is Completed, Failed or Skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedStep {
-    /// What to do. Nothing: it completed. RetryAfter: create another execution, not before notBefore. WaitFor: the
-    /// same, once skipDetails.conflictingWorkflow has released the target. PickAlternative: run another workflow with
-    /// recoveryOf, or ask a person. PersonMustAct: only a person can go on.
+    /// What to do. Nothing: it completed. RetryAfter: create another execution, not before notBefore. WaitFor: create
+    /// another execution once skipDetails.conflictingWorkflow has released the target. PickAlternative: run another
+    /// workflow with recoveryOf, or ask a person. PersonMustAct: inform a person, and do nothing else.
     pub action: NextAction,
     /// The earliest time to create another execution. Present with action RetryAfter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Time>,
-    /// The reason in a few words. failureDetails or skipDetails have the whole story.
+    /// The reason for the action in a few words. failureDetails and skipDetails have the whole reason.
     #[schemars(length(max = limits::STEP_REASON))]
     pub why: String,
 }

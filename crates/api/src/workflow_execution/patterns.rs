@@ -1,5 +1,5 @@
 //! Admission rules that are regular expressions. They accept exactly the targets that the operator can use. Some rules
-//! depend on the scope of a kind; the kinds come from the table of `wfe-core`.
+//! depend on the scope of a kind. The kinds come from the table in `wfe-core`.
 
 use kube::core::Rule;
 use wfe_core::target::{Scope, kind_spellings};
@@ -8,7 +8,7 @@ use crate::image;
 
 const PARTS: &str = "^([^/]+/)?[^/]+/[^/]+$";
 
-/// A rule on one text. A text that does not match `when` is accepted. Any other text must match `must`.
+/// An admission rule on one text. A text that does not match `when` is accepted. Any other text must match `must`.
 pub(super) struct Pattern {
     when: Option<String>,
     must: Option<String>,

@@ -36,7 +36,7 @@ impl Phase {
         }
     }
 
-    /// Returns whether the phase never changes any more.
+    /// Returns whether the phase is final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Skipped)

@@ -1,8 +1,8 @@
 //! Admission rules that are the same for several fields, or that read more than one field. The API server evaluates
 //! them at every write.
 //!
-//! The rules use `has(...)` instead of optionals. The API server does not know the size of an optional, and refuses the
-//! rule as too costly.
+//! The rules use `has(...)` instead of optionals. The API server does not know the size of an optional, and would
+//! refuse a rule with an optional as too costly.
 
 use kube::core::{Reason, Rule};
 
@@ -122,8 +122,8 @@ pub(super) fn run_stays() -> Rule {
     )
 }
 
-/// Refuses another run, unless it is the run of an attempt that was waiting. An attempt thus never has two runs, and an
-/// execution without a retry policy has one run.
+/// Refuses a different run, unless it is the run of an attempt that was waiting. An attempt thus never has two runs,
+/// and an execution without a retry policy has one run.
 pub(super) fn run_is_of_the_next_attempt() -> Rule {
     forbidden(
         "pipelineRunRef",
@@ -178,14 +178,14 @@ pub(super) fn set_once_in_attempt(field: &str) -> Rule {
     forbidden(field, kept(field), format!("status.attempts.{field}: may not change or be removed once set"))
 }
 
-/// Requires `field` of an attempt if `other` is there, and refuses it otherwise.
+/// Requires `field` of an attempt if `other` is present, and refuses `field` otherwise.
 pub(super) fn together_in_attempt(field: &str, other: &str) -> Rule {
     Rule::new(format!("has(self.{field}) == has(self.{other})"))
         .message(format!("status.attempts.{field}: must be present exactly when {other} is").as_str())
         .field_path(format!(".{field}"))
 }
 
-/// Requires `field` in the phase `phase`, and refuses it in any other.
+/// Requires `field` in the phase `phase`, and refuses `field` in any other phase.
 pub(super) fn exactly_with(phase: &str, field: &str) -> Rule {
     Rule::new(format!("has(self.{field}) == (has(self.phase) && self.phase == '{phase}')"))
         .message(format!("status.{field}: must be present exactly when phase is {phase}").as_str())

@@ -55,15 +55,15 @@ pub struct SkipDetails {
     /// executions in a row failed before anything ran. PreviousExecutionFailed: an earlier execution failed half way,
     /// and a person must examine the target first.
     pub reason: SkipReason,
-    /// The reason in words, with the names and times that it rests on, and what makes an execution run.
+    /// The reason in words, with the names and times behind it, and what must happen before an execution can run.
     #[schemars(length(max = limits::MESSAGE))]
     pub message: String,
-    /// Time of the decision.
+    /// Time at which the execution was skipped.
     pub skipped_at: Time,
     /// The execution that holds the target. Present with reason ResourceBusy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicting_workflow: Option<ConflictingWorkflow>,
-    /// The earlier execution because of which this one was skipped. Present with the other three reasons.
+    /// The earlier execution that caused the skip. Present with every reason except ResourceBusy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_remediation: Option<RecentRemediation>,
 }
@@ -72,18 +72,18 @@ pub struct SkipDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingWorkflow {
-    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
-    /// into name for another namespace.
+    /// Namespace of the WorkflowExecution that holds the target. Absent only in a status that an earlier version of the
+    /// operator wrote: if the namespace was another one, that version wrote "namespace/name" into name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
-    /// Name of its WorkflowExecution.
+    /// Name of the WorkflowExecution that holds the target.
     #[schemars(length(max = limits::NAME))]
     pub name: String,
-    /// Its workflow, e.g. "node-disk-cleanup".
+    /// The workflowId of the execution that holds the target, e.g. "node-disk-cleanup".
     #[schemars(length(max = limits::NAME))]
     pub workflow_id: String,
-    /// When it started. Absent if that is not known.
+    /// When the execution that holds the target started. Absent: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// The target of both executions, in canonical form.
@@ -91,26 +91,26 @@ pub struct ConflictingWorkflow {
     pub target_resource: String,
 }
 
-/// The earlier execution because of which an execution was skipped.
+/// The earlier execution that caused the skip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentRemediation {
-    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
-    /// into name for another namespace.
+    /// Namespace of the earlier WorkflowExecution. Absent only in a status that an earlier version of the operator
+    /// wrote: if the namespace was another one, that version wrote "namespace/name" into name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
-    /// Name of its WorkflowExecution.
+    /// Name of the earlier WorkflowExecution.
     #[schemars(length(max = limits::NAME))]
     pub name: String,
-    /// Its workflow, e.g. "node-disk-cleanup".
+    /// The workflowId of the earlier execution, e.g. "node-disk-cleanup".
     #[schemars(length(max = limits::NAME))]
     pub workflow_id: String,
-    /// When it ended.
+    /// When the earlier execution ended.
     pub completed_at: Time,
-    /// How it ended: Completed or Failed.
+    /// How the earlier execution ended: Completed or Failed.
     pub outcome: Outcome,
-    /// Its target, in canonical form.
+    /// The target of the earlier execution, in canonical form.
     #[schemars(length(max = limits::TARGET))]
     pub target_resource: String,
     /// Time until the next execution may run, as a Go duration, e.g. "4m30s". Absent: the wait does not end by time

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
-/// Pattern of a time with at most nine digits of a second: the API server accepts more digits than programs can read.
-/// The API server checks the rest by the format.
+/// Pattern of a time with at most nine decimals of a second: the API server accepts more decimals than programs can
+/// read. The API server checks the rest of a time by the `format` of the schema.
 pub(crate) const MOMENT: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
 
 /// The fields that never change. `retry` never changes either and has a rule of its own.
@@ -42,17 +42,17 @@ const IMMUTABLE: [&str; 10] = [
     namespaced,
     status = "WorkflowExecutionStatus",
     derive = "PartialEq",
-    doc = "Runs one workflow (a Tekton pipeline) on one target, or says why it does not: at most one workflow at a time acts on a target. The operator decides, runs it as a PipelineRun in the execution namespace, and records in status what became of it.",
+    doc = "Runs one workflow (a Tekton pipeline) on one target. At most one workflow at a time acts on a target. The operator decides whether the workflow runs, and runs it as a PipelineRun in the execution namespace. The status of the WorkflowExecution records the result, or why the workflow did not run.",
     selectable = ".spec.targetResource",
     selectable = ".spec.remediationRequestRef.name",
     selectable = ".status.target",
     selectable = ".status.phase",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase",
-        description = "Where the execution stands"),
+        description = "Phase of the execution"),
     printcolumn(name = "Why", type_ = "string", json_path = ".status.summary",
         description = "What the execution does or waits for, why it was skipped, or why it failed"),
     printcolumn(name = "Blocks", type_ = "string", json_path = ".status.conditions[?(@.type==\"Blocked\")].status",
-        description = "True if nothing runs on the target until a person clears it"),
+        description = "True if later executions on the target are skipped until a person clears it"),
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetResource",
         description = "The target of the workflow"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp",
@@ -142,19 +142,20 @@ pub struct WorkflowExecutionSpec {
     /// How to run the workflow. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
-    /// The latest time at which the execution may be decided, e.g. "2026-01-02T03:04:05Z". After it the execution does
-    /// not run: it is Failed with DeadlineExceeded, which does not count as a failure of the target. Set it if a backup
-    /// or GitOps tool might create this object again long after the request. Absent: no such limit.
+    /// Latest time at which the operator may decide to run the execution, e.g. "2026-01-02T03:04:05Z". After this time
+    /// the execution is Failed with DeadlineExceeded, which does not count as a failure of the target. Set it if a
+    /// backup or GitOps tool might create this object again long after the request. Absent: no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,
-    /// Makes this execution the recovery of one that failed half way: the name of that WorkflowExecution in the same
-    /// namespace, e.g. "payment-restart". The workflow and its bundle must both differ from the failed ones; bundles
-    /// are compared by digest, or by repository if one has no digest. Creating a recovery requires permission to create
-    /// workflowexecutions/recovery. Absent: this execution is no recovery, and is Skipped with PreviousExecutionFailed
-    /// on a target that an earlier one left half way, until a person clears it.
+    /// Name of a WorkflowExecution in the same namespace that failed half way (wasExecutionFailure is true), e.g.
+    /// "payment-restart". This execution becomes its recovery. The workflow and its bundle must both differ from those
+    /// that failed. Bundles are compared by digest, or by repository if one of the two has no digest. Creating a
+    /// recovery requires permission to create workflowexecutions/recovery. Absent: this execution is no recovery. If an
+    /// earlier execution failed half way on the target, this execution is Skipped with PreviousExecutionFailed until a
+    /// person clears the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
@@ -162,8 +163,8 @@ pub struct WorkflowExecutionSpec {
     pub recovery_of: Option<String>,
     /// Seconds from the end of the execution to the removal of this object, as on a Job. For example, 604800 is a week,
     /// and 0 removes it at once. The object is kept longer while it blocks its target, counts as one of its failures,
-    /// or makes others wait. It is also kept while it is the newest on its target or the newest that ran there, and
-    /// while an older failure that it outweighs is still kept. Absent: the operator's configuration applies.
+    /// or delays other executions. It is also kept while it is the newest on its target or the newest that ran there,
+    /// and while an older failure that it outweighs is still kept. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
@@ -171,16 +172,16 @@ pub struct WorkflowExecutionSpec {
     /// The value is true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below,
     /// e.g. {maxAttempts: 5, initialDelay: 10s}. Each field has its own default. An attempt is repeated only if nothing
     /// of it ran, unless retryExecutionFailures is true. The field executionConfig.timeout limits each attempt;
-    /// maxDuration limits all of them together. The field status.attempts and the condition Retrying show the progress.
-    /// Absent or false: one attempt.
+    /// maxDuration limits all attempts and waits together. The field status.attempts and the condition Retrying show
+    /// the progress. Absent or false: one attempt.
     // Plain JSON: an invalid policy must not make the rest of the spec unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "retry_schema")]
     pub retry: Option<Value>,
-    /// Stops the execution and keeps its record. Set it once, while the phase is not final. The PipelineRun is
-    /// cancelled, and the execution ends as Failed; the message says who cancelled it and why. Setting it requires
-    /// permission to update workflowexecutions/cancellation. It is refused when the object is created. Absent: not
-    /// cancelled.
+    /// Stops the execution and keeps its record. Set it once, before phase is Completed, Failed or Skipped. The
+    /// PipelineRun is cancelled, and the execution ends as Failed; the message says who cancelled it and why. Setting
+    /// it requires permission to update workflowexecutions/cancellation. It is refused when the object is created.
+    /// Absent: not cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<Cancellation>,
     /// Lifts the block that this failed execution left on its target. Set it once, while the phase is Failed, after you
@@ -197,22 +198,22 @@ pub struct WorkflowExecutionSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemediationRequestRef {
-    /// API version of the object, e.g. "kubernaut.ai/v1alpha1".
+    /// API version of the object that asked for the execution, e.g. "kubernaut.ai/v1alpha1".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::API_VERSION))]
     pub api_version: Option<String>,
-    /// Kind of the object, e.g. "RemediationRequest".
+    /// Kind of the object that asked for the execution, e.g. "RemediationRequest".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::KIND))]
     pub kind: Option<String>,
-    /// Name of the object.
+    /// Name of the object that asked for the execution.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: String,
-    /// Namespace of the object. Absent: the namespace of this WorkflowExecution.
+    /// Namespace of the object that asked for the execution. Absent: the namespace of this WorkflowExecution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
-    /// Uid of the object.
+    /// Uid of the object that asked for the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::UID))]
     pub uid: Option<String>,
@@ -235,7 +236,7 @@ pub struct WorkflowRef {
     #[x_kube(validation = patterns::image().rule(), validation = patterns::image_length().rule())]
     pub container_image: String,
     /// Digest of the bundle: "sha256:" and 64 hexadecimal digits in lower case. If containerImage contains a different
-    /// digest, the execution is Failed with ConfigurationError. Absent: the bundle to which containerImage points.
+    /// digest, the execution is Failed with ConfigurationError. Absent: containerImage alone determines the bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DIGEST))]
     #[x_kube(validation = ("self.matches('^sha256:[a-f0-9]{64}$')",
@@ -247,16 +248,16 @@ pub struct WorkflowRef {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionConfig {
-    /// Time limit of the run, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". After it the run is
-    /// cancelled, and the execution is Failed with DeadlineExceeded. Absent: the operator's default-timeout (30m unless
-    /// configured).
+    /// Time limit of each run, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". After this time the run
+    /// is cancelled, and the execution is Failed with DeadlineExceeded. Absent: the operator's default-timeout (30m
+    /// unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('1s') && duration(self) <= duration('24h')",
         "spec.executionConfig.timeout: must be a Go duration from 1s to 24h, e.g. 30m or 1h30m"))]
     pub timeout: Option<String>,
-    /// Service account of the workflow's pods, in the execution namespace. Its permissions are those of the workflow.
-    /// Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+    /// Service account of the workflow's pods, in the execution namespace. The workflow has the permissions of this
+    /// account. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
@@ -264,11 +265,11 @@ pub struct ExecutionConfig {
     pub service_account_name: Option<String>,
 }
 
-/// Who cancels an execution, and why.
+/// The person who cancels an execution, and the reason.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancellation {
-    /// Reason in words, e.g. "wrong cluster". At most 1024 characters.
+    /// Reason of the cancellation in words, e.g. "wrong cluster". At most 1024 characters.
     #[schemars(length(min = 1, max = limits::CANCELLATION_REASON))]
     pub reason: String,
     /// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
@@ -276,11 +277,11 @@ pub struct Cancellation {
     pub requested_by: String,
 }
 
-/// Who clears a target, and why.
+/// The person who clears a target, and the reason.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Clearance {
-    /// Reason in words, e.g. "disk replaced, data checked". At most 1024 characters.
+    /// Reason of the clearance in words, e.g. "disk replaced, data checked". At most 1024 characters.
     #[schemars(length(min = 1, max = limits::CLEARANCE_REASON))]
     pub reason: String,
     /// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
@@ -297,9 +298,9 @@ fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Leaves the field without a type: otherwise it could not be a flag, a number or an object. The schema limits the
-/// number and the fields of the object. It checks each value by the limits of its own kind. The admission policy on
-/// retries refuses everything else.
+/// Leaves the field without a type, because its value may be a flag, a number or an object. The schema limits the
+/// number and the fields of the object. The schema checks each value by the limits of its own kind. The admission
+/// policy on retries refuses everything else.
 fn retry_schema(_: &mut SchemaGenerator) -> Schema {
     let duration =
         |description: &str| json!({"description": description, "type": "string", "maxLength": limits::DURATION});
@@ -310,44 +311,44 @@ fn retry_schema(_: &mut SchemaGenerator) -> Schema {
         "minimum": 1, "maximum": limits::ATTEMPTS, "multipleOf": 1,
         "properties": {
             "maxAttempts": {
-                "description": "How many attempts there are at the most, from 1 to 20, the first included. Absent: 3.",
+                "description": "The largest number of attempts, from 1 to 20, including the first. Absent: 3.",
                 "type": "integer", "format": "int32", "minimum": 1, "maximum": limits::ATTEMPTS,
             },
             "initialDelay": duration(
-                "How long the wait before the second attempt is, in whole seconds from 0s to 1h, e.g. \"5s\" or \
-                 \"1m30s\". It counts from when the end of the attempt before is recorded. Absent: 1s.",
+                "The wait before the second attempt, in whole seconds from 0s to 1h, e.g. \"5s\" or \"1m30s\". The wait \
+                 begins when the end of the first attempt is recorded. Absent: 1s.",
             ),
             "backoffMultiplier": {
-                "description": "What each further wait is longer by, from 1 to 10, to three decimals, e.g. 1.5. Absent: 2.",
+                "description": "The factor from each wait to the next, from 1 to 10, to three decimals, e.g. 1.5. Absent: 2.",
                 "type": "number", "minimum": 1, "maximum": 10,
             },
             "maxDelay": duration(
                 "The longest wait, in whole seconds from 1s to 1h, not below initialDelay, e.g. \"5m\". Absent: 60s, or \
-                 initialDelay where that is longer.",
+                 initialDelay if that is longer.",
             ),
             "jitter": flag(
-                "Whether each wait is longer by a share of up to a half, drawn for this execution, so that many do not \
-                 begin at once. Never above maxDelay. Absent: false.",
+                "Whether each wait is lengthened by up to a half of it. The share differs between executions: many \
+                 executions then do not begin at once. The wait is never above maxDelay. Absent: false.",
             ),
             "retryWhen": condition(
-                "CEL condition, asked after an attempt that failed: it is repeated only where this is true, e.g. \
-                 \"reason == 'ImagePullBackOff' || statusCode >= 500\". It may use attempt, maxAttempts, reason, error, \
-                 success, exitCode, wasExecutionFailure, nodeId, executionId, result, statusCode and data. At most 512 \
-                 characters. Where it cannot be answered, there is no other attempt. Absent: reason != \
-                 'ConfigurationError'.",
+                "CEL condition, evaluated after a failed attempt: the attempt is repeated only if the condition is true, \
+                 e.g. \"reason == 'ImagePullBackOff' || statusCode >= 500\". It may use attempt, maxAttempts, reason, \
+                 error, success, exitCode, wasExecutionFailure, nodeId, executionId, result, statusCode and data. At \
+                 most 512 characters. If the condition cannot be evaluated, there is no further attempt. Absent: reason \
+                 != 'ConfigurationError'.",
             ),
             "stopWhen": condition(
-                "CEL condition like retryWhen, asked before it: where it is true, there is no other attempt, e.g. \
-                 \"exitCode == 3\". At most 512 characters. Absent: none.",
+                "CEL condition like retryWhen, evaluated before it: if stopWhen is true, there is no further attempt, \
+                 e.g. \"exitCode == 3\". At most 512 characters. Absent: none.",
             ),
             "retryExecutionFailures": flag(
-                "Whether an attempt is repeated even if something of the workflow ran or may have run: set it only \
-                 where every step may run twice. Absent: false.",
+                "Whether an attempt is repeated even if something of the workflow ran or may have run. Set it only if \
+                 every step may run twice. Absent: false.",
             ),
             "maxDuration": duration(
-                "How long all attempts and waits may take together, in whole seconds from 1s to 24h, e.g. \"2h\", \
-                 counted from startTime. No attempt begins later, and one that runs then is cancelled. The waits alone \
-                 must fit. Absent: 24h.",
+                "Time limit of all attempts and waits together, in whole seconds from 1s to 24h, e.g. \"2h\", counted from \
+                 startTime. After this time no attempt begins, and a running attempt is cancelled. The waits alone must \
+                 take less time. Absent: 24h.",
             ),
         },
     })

@@ -57,18 +57,19 @@ pub struct WorkflowExecutionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Phase")] // The schema of an optional enum loses the words above.
     pub phase: Option<Phase>,
-    /// What it does now, or why it ended, in at most 24 characters: "Task 1/2", "OperatorForbidden", "Exit 1: restart".
+    /// What the execution does now, or why it ended, in at most 24 characters, e.g. "Task 1/2", "OperatorForbidden" or
+    /// "Exit 1: restart".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::STATUS_SUMMARY))]
     pub summary: Option<String>,
-    /// What a program that created the execution does next. Absent until phase is final. It changes when a person
-    /// clears the target, or the block of this execution ends in another way.
+    /// What the program that created the execution should do next. Absent: the execution has not ended. The step
+    /// changes when a person clears the target, or the block of this execution ends in another way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_step: Option<RecordedStep>,
     /// When the execution got its turn. Absent: it has not got its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When the execution ended. For a skipped execution, the time of that decision.
+    /// When the execution ended. For a skipped execution, the time of that decision. Absent: it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Time from startTime to completionTime, as a Go duration, e.g. "2m5s". Absent: the execution has not ended, or
@@ -78,11 +79,12 @@ pub struct WorkflowExecutionStatus {
     #[x_kube(validation = ("duration(self) >= duration('0s')",
         "status.duration: must be a Go duration that is not negative, e.g. 2m5s"))]
     pub duration: Option<String>,
-    /// The Tekton PipelineRun of the workflow, in the execution namespace. Absent: no run was committed to.
+    /// The Tekton PipelineRun of the workflow, in the execution namespace. Absent: the execution is committed to no
+    /// run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline_run_ref: Option<PipelineRunRef>,
-    /// Number of the run in its target's chain, counted from 1. Executions of one target are ordered by it. It is set
-    /// also if creating the run was refused or the run was given up before it began.
+    /// Number of the run in its target's chain, counted from 1. The operator orders the executions of a target by this
+    /// number. It is also set if creating the run was refused, or the run was given up before it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub run_sequence: Option<i64>,
@@ -118,29 +120,29 @@ pub struct WorkflowExecutionStatus {
     #[schemars(range(min = 0))]
     pub consecutive_failures: Option<i32>,
     /// Until when later executions on the target are skipped because this one failed before anything ran. Absent: this
-    /// execution makes none wait, or it exhausts the target, as the condition Blocked says.
+    /// execution delays no other execution, or it exhausts the target (see the condition Blocked).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_allowed_execution: Option<Time>,
-    /// Who lifted the block that this execution left on its target. Absent: no block was lifted.
+    /// Record of the clearance that lifted the block of this execution on its target. Absent: no block was lifted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<ClearanceStatus>,
     /// Conditions of the execution. TargetLocked: it holds its target (reasons Held, Draining, Free). Started:
     /// something of the workflow ran; the message has the proof. Succeeded: it completed; otherwise the reason says why
     /// not. Blocked: later executions on the target are skipped until a person clears it. Unguarded: no admission
     /// policy was in force when the operator saw the clearance or cancellation; True means that it does not count now,
-    /// False that it counts. Waiting: it is not decided yet; the reason says what it waits for, e.g. Paused, and the
-    /// message what would end the wait. Others: Retrying and ClearanceIneffective.
+    /// False that it counts. Waiting: it waits for a decision or for a next attempt; the reason says what it waits for,
+    /// e.g. Paused, and the message what would end the wait. Others: Retrying and ClearanceIneffective.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// The metadata.generation that the status is about. -1 until the operator has written a status: tools that wait
-    /// for objects then know that this one is not done.
+    /// The metadata.generation that the status describes. It is -1 until the operator has written a status: tools that
+    /// wait for objects then know that the execution has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1))]
     pub observed_generation: Option<i64>,
 }
 
-/// A Tekton PipelineRun, by name, uid and namespace. The uid tells it from a later run with the same name.
+/// A Tekton PipelineRun, by name, uid and namespace. The uid distinguishes it from a later run with the same name.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineRunRef {
@@ -235,16 +237,16 @@ pub struct AttemptStatus {
     pub message: Option<String>,
 }
 
-/// Who lifted a block, when and why.
+/// Record of a clearance that lifted a block: the person, the time and the reason.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearanceStatus {
-    /// User name of the person.
+    /// User name of the person who cleared the target.
     #[schemars(length(max = limits::USER))]
     pub cleared_by: String,
-    /// When the operator recorded it.
+    /// When the operator recorded the clearance.
     pub cleared_at: Time,
-    /// Reason, in that person's words.
+    /// Reason of the clearance, in that person's words.
     #[schemars(length(max = limits::CLEARANCE_REASON))]
     pub reason: String,
 }

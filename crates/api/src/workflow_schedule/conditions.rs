@@ -8,9 +8,9 @@ pub const READY: &str = "Ready";
 /// Whether something keeps the schedule from running now, apart from its plan.
 ///
 /// True: no run starts, even if one is due. The reason says what holds the schedule ([`SUSPENDED`], [`TRIAGE_PAUSED`],
-/// [`CIRCUIT_OPEN`], [`PAUSED`], or one of [`SkipReason`](crate::SkipReason)); the message says what ends the hold.
-/// False: the hold has ended ([`RELEASED`]), or the next run would be held ([`WOULD_BE_HELD`]). Absent: it was never
-/// held.
+/// [`CIRCUIT_OPEN`], [`PAUSED`], `Limit`, or one of [`SkipReason`](crate::SkipReason)); the message says what ends the
+/// hold. False: the hold has ended ([`RELEASED`]), or the next run would be held ([`WOULD_BE_HELD`]). Absent: the
+/// schedule was never held.
 pub const HELD: &str = "Held";
 
 /// Reason of [`READY`]: the next run is planned, runs, or is held.
@@ -30,12 +30,12 @@ pub const TRIAGE_PAUSED: &str = "TriagePaused";
 /// Reason of [`HELD`]: many targets share the failure of its last run. The hold ends when the circuit closes, for
 /// example because a probe succeeds.
 pub const CIRCUIT_OPEN: &str = "CircuitOpen";
-/// Reason of [`HELD`]: nothing new starts, by the operator's configuration or by the annotation
-/// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on a namespace.
+/// Reason of [`HELD`]: the operator's configuration, or the annotation
+/// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on a namespace, pauses new executions.
 pub const PAUSED: &str = crate::conditions::PAUSED;
 /// Reason of [`HELD`]: the hold has ended.
 pub const RELEASED: &str = "Released";
-/// Reason of [`HELD`] when it is False: the next run lies ahead, and the block that its target has now would hold it
-/// then. The message begins with the reason of that hold. The block ends when a person clears the target or a recovery
-/// succeeds.
+/// Reason of [`HELD`] when it is False: the next run is in the future, and the block that the target has now would hold
+/// that run. The message begins with the reason of that hold. The block ends when a person clears the target or a
+/// recovery succeeds.
 pub const WOULD_BE_HELD: &str = "WouldBeHeld";

@@ -1,16 +1,17 @@
 //! Admission rules of a `WorkflowSchedule`. The API server evaluates them at every write.
 //!
-//! A rule that compares two durations accepts a malformed one. The rule on that field refuses it, and an error of
-//! `duration()` would only hide that message.
+//! A rule that compares two durations accepts a malformed duration. The rule on the field itself refuses the malformed
+//! duration; an error of `duration()` in the comparison would only hide the message of that rule.
 
 use kube::core::{Reason, Rule};
 
 use crate::limits;
 
-/// Whole seconds with few digits: hours, minutes and seconds in this order, at least one of them.
+/// Pattern of a duration in whole seconds: hours, minutes and seconds in this order, at least one of them, each with at
+/// most five digits.
 const DURATION: &str = "^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$";
 
-/// The values of the five fields of a cron expression.
+/// Patterns of a value in each of the five fields of a cron expression.
 const CRON_VALUES: [&str; 5] = [
     "[0-5]?[0-9]",
     "([01]?[0-9]|2[0-3])",
@@ -19,20 +20,20 @@ const CRON_VALUES: [&str; 5] = [
     "(0?[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)",
 ];
 
-/// Key of a label or annotation. It does not limit the length of the prefix.
+/// Pattern of the key of a label or annotation. The pattern does not limit the length of the prefix.
 const KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
      [a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$";
 
-/// Value of a label.
+/// Pattern of the value of a label.
 const LABEL: &str = "^([a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?)?$";
 
-/// The names of the fields that a triage may adjust.
+/// Pattern of the names of the fields that a triage may adjust.
 const ADJUSTABLE: &str = "^(interval|timeout|parameters[.][A-Z][A-Z0-9_]{0,252})$";
 
 /// Condition of a rule: the analyst is a workflow.
 const ANALYST_IS_A_PIPELINE: &str = "has(self.analyst) && self.analyst == 'Pipeline'";
 
-/// Limits the name: the names and a label of the children contain it.
+/// Limits the length of the name, because the names and a label of the children contain it.
 pub(super) fn name_is_short() -> Rule {
     let limit = limits::SCHEDULE_NAME;
     let message = format!("metadata.name: must have at most {limit} characters, as it is a label of the executions");
@@ -95,12 +96,12 @@ pub(super) fn zone_with_cron() -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
-/// Requires that a slot which is moved later does not pass the next one.
+/// Requires that spread is less than interval, so no slot is delayed past the next slot.
 pub(super) fn spread_below_interval() -> Rule {
     compare("spread", "<", "interval", "spec.spread: must be less than interval", ".spread")
 }
 
-/// Requires that minInterval does not change the interval itself.
+/// Requires that minInterval is not above interval: minInterval limits hints, and not the plan itself.
 pub(super) fn min_not_above_interval() -> Rule {
     compare(
         "minInterval",
@@ -111,7 +112,7 @@ pub(super) fn min_not_above_interval() -> Rule {
     )
 }
 
-/// Requires that maxInterval does not change the interval itself.
+/// Requires that maxInterval is not below interval: maxInterval limits backoff and hints, and not the plan itself.
 pub(super) fn max_not_below_interval() -> Rule {
     compare(
         "interval",
@@ -122,8 +123,8 @@ pub(super) fn max_not_below_interval() -> Rule {
     )
 }
 
-/// Requires that minInterval and maxInterval of a cron expression do not cross. The other rules already prevent it for
-/// an interval.
+/// Requires that minInterval is not above maxInterval in a schedule with cron. In a schedule with an interval, the
+/// other rules already ensure this.
 pub(super) fn clamps_of_cron() -> Rule {
     let malformed = |field: &str| format!("(has(self.{field}) && !{})", well_formed(field));
     let given = |field: &str, absent: &str| format!("duration(has(self.{field}) ? self.{field} : '{absent}')");
@@ -193,7 +194,8 @@ pub(super) fn adjustable_once() -> Rule {
         .message("spec.triage.allowAdjust: must list each field once")
 }
 
-/// Requires that the template has each parameter that may be adjusted: its author has chosen a value.
+/// Requires that the template has each parameter that may be adjusted: the author of the template has then chosen a
+/// value.
 pub(super) fn adjustable_parameters_exist() -> Rule {
     Rule::new(
         "!has(self.triage) || !has(self.triage.allowAdjust) || self.triage.allowAdjust.all(field, \
@@ -207,10 +209,10 @@ pub(super) fn adjustable_parameters_exist() -> Rule {
     .field_path(".triage.allowAdjust")
 }
 
-/// Refuses that interval may be adjusted with cron. A schedule that was stored with both, before this rule existed,
-/// keeps its list until a person edits the list. Otherwise even a suspension would require an edit of the triage. The
-/// rule compares the lists as a whole. The API server assumes that a list in `oldSelf` has no limit, and a search in it
-/// would cost more than rules may.
+/// Refuses `interval` in allowAdjust of a schedule with cron. A schedule that was stored with both, before this rule
+/// existed, keeps its list until a person edits the list. Otherwise even a suspension would require an edit of the
+/// triage. The rule compares the lists as a whole. The API server assumes that a list in `oldSelf` has no size limit,
+/// so a search in that list would exceed the cost budget of rules.
 pub(super) fn no_interval_with_cron() -> Rule {
     let lists = |it: &str| format!("has({it}.cron) && has({it}.triage) && has({it}.triage.allowAdjust)");
     Rule::new(format!(

@@ -17,8 +17,9 @@ use crate::limits;
 use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
 
 /// When to run which workflow on which target. Every field may change. An edit of interval, cron, timeZone or spread
-/// begins the plan anew. An edit of what the template runs sets failureCount to 0 and moves no slot. No edit runs a
-/// slot that has passed.
+/// begins the plan anew: slots count from the edit, and failureCount is 0. An edit of template.spec sets failureCount
+/// to 0 and moves no slot; edits of its rationale and ttlSecondsAfterFinished change neither. No edit makes the
+/// schedule run a slot that has passed.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -30,33 +31,33 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     namespaced,
     status = "WorkflowScheduleStatus",
     derive = "PartialEq",
-    doc = "Runs one workflow on one target again and again: at each slot of its plan it makes a WorkflowExecution, unless something holds it, and says why. After failures it waits longer, until one succeeds.",
+    doc = "Runs one workflow on one target repeatedly. At each slot of its plan it creates a WorkflowExecution. While something holds the schedule, it creates none, and the condition Held gives the reason. After failures a schedule with an interval waits longer, until a run succeeds.",
     printcolumn(name = "Every", type_ = "string", json_path = ".spec.interval",
-        description = "How long it is from slot to slot"),
+        description = "Time from slot to slot"),
     printcolumn(name = "Cron", type_ = "string", json_path = ".spec.cron",
-        description = "The cron expression of its slots"),
+        description = "The slots as a cron expression"),
     printcolumn(name = "Suspend", type_ = "boolean", json_path = ".spec.suspend",
-        description = "Whether somebody has suspended it"),
+        description = "Whether the schedule is suspended"),
     printcolumn(name = "Failures", type_ = "integer", json_path = ".status.failureCount",
         description = "Failures since the last success"),
     printcolumn(name = "Last", type_ = "date", json_path = ".status.lastRun.slot",
         description = "Time since the slot of the last run"),
     printcolumn(name = "Next", type_ = "string", json_path = ".status.nextRunTime",
-        description = "When it runs next"),
+        description = "Time of the next run"),
     printcolumn(name = "Why", type_ = "string", json_path = ".status.nextRunReason",
-        description = "What the next time follows from"),
+        description = "How the time of the next run was chosen"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether its next run can be planned"),
+        description = "Whether the next run can be planned"),
     printcolumn(name = "Held", type_ = "string", json_path = ".status.conditions[?(@.type==\"Held\")].reason",
-        description = "What keeps it from running"),
+        description = "The reason of the condition Held"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp",
         description = "Time since the object was created"),
     printcolumn(name = "Zone", type_ = "string", json_path = ".spec.timeZone", priority = 1,
         description = "The time zone of the cron expression"),
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.template.spec.targetResource", priority = 1,
-        description = "What the workflow acts on"),
+        description = "The target of the workflow"),
     printcolumn(name = "Triage", type_ = "string", json_path = ".status.triage.state", priority = 1,
-        description = "How far the last triage is"),
+        description = "State of the last triage"),
     validation = rules::name_is_short()
 )]
 #[serde(rename_all = "camelCase")]
@@ -71,9 +72,9 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     validation = rules::no_interval_with_cron(),
 )]
 pub struct WorkflowScheduleSpec {
-    /// Time from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it counts from
-    /// the end of the run. Each further failure doubles it, up to 32 times the interval and not above maxInterval. Set
-    /// exactly one of interval and cron.
+    /// Time from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure the next run is
+    /// planned from the end of the failed run. Each failure in a row, the first included, doubles the time, up to 32
+    /// times the interval and not above maxInterval. Set exactly one of interval and cron.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.interval", "1s", "720h"))]
@@ -81,9 +82,9 @@ pub struct WorkflowScheduleSpec {
     /// The slots as a cron expression of five fields: minute, hour, day of month, month, day of week, e.g. "0 2 * *
     /// MON-FRI". Fields consist of digits, "*", ",", "-" and "/". Months may be JAN to DEC, days of the week SUN to
     /// SAT. If both kinds of day are limited, a day that matches either has a slot. Failures do not move the slots.
-    /// When clocks are set forward, a slot in the missing hour runs right after that hour. When they are set back, a
-    /// slot in the repeated hour runs once. If the hour field begins with "*", real time counts instead. Set exactly
-    /// one of interval and cron.
+    /// When clocks are set forward, a slot in the missing hour runs right after that hour. When clocks are set back, a
+    /// slot in the repeated hour runs once. If the hour field begins with "*", real time counts instead: a missing
+    /// minute has no slot, and a repeated minute has two. Set exactly one of interval and cron.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::CRON))]
     #[x_kube(validation = rules::cron())]
@@ -94,8 +95,8 @@ pub struct WorkflowScheduleSpec {
     #[x_kube(validation = rules::zone())]
     pub time_zone: Option<String>,
     /// Moves all slots of this schedule later by a part of this time, in whole seconds from 0s to 24h, e.g. "10m". The
-    /// part is derived from the uid of the schedule and never changes, which spreads schedules with the same plan. It
-    /// must be less than interval. Absent: 0s.
+    /// part is derived from the uid of the schedule and never changes. Schedules with the same plan therefore do not
+    /// all run at the same time. The spread must be less than interval. Absent: 0s.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.spread", "0s", "24h"))]
@@ -113,36 +114,40 @@ pub struct WorkflowScheduleSpec {
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.maxInterval", "1s", "720h"))]
     pub max_interval: Option<String>,
-    /// Seconds after its slot until which a run may still begin, from 10 to 2592000 (30 days). A slot that is later is
-    /// missed, and status.lastMissed counts it. Absent: no limit; of several missed slots only the latest runs.
+    /// How many seconds after its slot a run may still begin, from 10 to 2592000 (30 days). A slot whose run has not
+    /// begun by then is missed, and status.lastMissed counts it. Absent: no limit; of several missed slots only the
+    /// latest runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 2_592_000))]
     pub starting_deadline_seconds: Option<i32>,
-    /// Whether new runs are suspended. A run that has begun goes on; stop it by spec.cancellation of its execution.
-    /// Slots during the suspension are lost, and the plan begins anew afterwards. Setting it requires permission to
-    /// patch the schedule. Absent: false.
+    /// Whether new runs are suspended. A run that has begun continues; set spec.cancellation of its execution to stop
+    /// it. Slots during the suspension are lost, and the plan begins anew afterwards. Setting this field requires
+    /// permission to patch the schedule. Absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// The execution to create: every slot makes a WorkflowExecution from it, in the same namespace.
+    /// Template of the executions: for every slot the operator creates a WorkflowExecution from it, in the namespace of
+    /// the schedule.
     pub template: ScheduleTemplate,
-    /// How many finished executions of this schedule are kept. Executions that the target still needs are kept in
-    /// addition. Absent: 3 that Completed and 3 others.
+    /// How many finished executions of this schedule are kept. Executions that the target still needs, for example
+    /// because they block it, are kept in addition. Absent: 3 that Completed and 3 others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// Another time for the next run, set by a person or a program. It replaces the planned time within the limits of
-    /// minInterval and maxInterval. It lifts no hold. A hint that has expired or was used is ignored, and stays until
-    /// its author removes it. Setting it requires permission to patch the schedule. Absent: only the plan counts.
+    /// minInterval and maxInterval. A hint does not lift a hold. A hint that has expired or was used is ignored, and
+    /// stays until its author removes it. Setting it requires permission to patch the schedule. Absent: only the plan
+    /// counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
-    /// What to do when the schedule keeps failing. After some failures in a row an analyst is asked once for a verdict,
-    /// which status.triage records. A verdict can pause the schedule and adjust the fields that allowAdjust lists.
-    /// Every other verdict is advice to a person. Absent: the analyst BuiltIn after 3 failures, which may adjust
-    /// nothing.
+    /// What to do when the schedule keeps failing. When the number of failures in a row reaches triage.after, an
+    /// analyst is asked once for a verdict, which status.triage records. A verdict can pause the schedule and adjust
+    /// the fields that allowAdjust lists. Every other verdict is advice to a person. Absent: the analyst BuiltIn is
+    /// asked after 3 failures, and may adjust nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<Triage>,
     /// Ends the pause or the adjustments of a triage. Set it while status.triage.state is Paused or Adjusted. The plan
-    /// then begins anew. Setting it requires the permissions for an edit of the schedule, or permission to clear. It
-    /// stays for the record; replace it to end a later triage. Absent: no triage was ended this way.
+    /// then begins anew. Setting it requires the permissions for an edit of the schedule, or permission to update
+    /// workflowexecutions/clearance in this namespace and in that of the target. The value stays for the record;
+    /// replace it to end a later triage. Absent: no triage was ended this way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
@@ -188,7 +193,8 @@ pub struct TemplateMetadata {
 /// The spec of the executions of a schedule.
 ///
 /// It is a type of its own, because the spec of an execution never changes and this one may. `crate::crd` copies the
-/// schemas of its fields from there: both then have the same limits. The descriptions are the ones here.
+/// schemas of its fields from the spec of an execution: both then have the same limits. The descriptions are those of
+/// this type.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateSpec {
@@ -207,12 +213,12 @@ pub struct TemplateSpec {
     /// How to run the workflow. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
-    /// Why this workflow is run, in words, at most 32768 characters. Kept for the record. Absent: unknown.
+    /// Why this workflow is run, in words, at most 32768 characters. It is kept for the record. Absent: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
     /// Seconds from the end of each execution to its removal. For example, 604800 is a week, and 0 removes it at once.
-    /// An execution that the target still needs is kept longer. An execution beyond the numbers in history is removed
-    /// earlier. Absent: the operator's configuration applies.
+    /// An execution that the target still needs, for example because it blocks the target, is kept longer. An execution
+    /// beyond the numbers in history is removed earlier. Absent: the operator's configuration applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
     /// Runs the workflow again after a failed attempt. The execution holds its target until the last attempt has ended.
@@ -227,12 +233,12 @@ pub struct TemplateSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
-    /// Number of executions that Completed, from 0 to 100. Absent: 3.
+    /// Number of executions to keep that Completed, from 0 to 100. Absent: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::HISTORY))]
     pub successful: Option<i32>,
-    /// Number of all other executions, from 0 to 100. An execution that blocks its target, or counts as one of its
-    /// failures, is kept in any case. Absent: 3.
+    /// Number of all other finished executions to keep, from 0 to 100. An execution that blocks its target, or counts
+    /// as one of its failures, is kept in any case. Absent: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::HISTORY))]
     pub failed: Option<i32>,
@@ -248,7 +254,7 @@ pub struct Hint {
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = rules::years("spec.hint.nextRunAt"))]
     pub next_run_at: Option<Time>,
-    /// Time from slot to slot while the hint holds, in whole seconds from 1s to 720h, e.g. "30s". It also holds after
+    /// Time from slot to slot while the hint holds, in whole seconds from 1s to 720h, e.g. "30s". It also applies after
     /// failures. Set exactly one of nextRunAt and interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
@@ -258,7 +264,7 @@ pub struct Hint {
     #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = rules::years("spec.hint.expiresAt"))]
     pub expires_at: Time,
-    /// Reason in words, e.g. "traffic is low until noon". At most 1024 characters. Absent: none given.
+    /// Reason of the hint in words, e.g. "traffic is low until noon". At most 1024 characters. Absent: none given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::HINT_REASON))]
     pub reason: Option<String>,

@@ -14,22 +14,23 @@ pub use wfe_core::schedule::{Outcome as RunOutcome, PlannedBy as NextRunReason};
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowScheduleStatus {
-    /// The metadata.generation that the status is about.
+    /// The metadata.generation that the status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// What the plan rests on, as three digests in hexadecimal digits. The first is of the uid, the second of interval,
-    /// cron, timeZone and spread. The third is of template.spec without rationale and ttlSecondsAfterFinished. When one
-    /// of them changes, failureCount begins at 0; when the first or second changes, the slots begin anew as well.
+    /// Three digests in hexadecimal digits, by which the operator detects a change of the plan. The first is of the
+    /// uid, the second of interval, cron, timeZone and spread. The third is of template.spec without rationale and
+    /// ttlSecondsAfterFinished. When a digest changes, failureCount begins at 0; when the first or second changes, the
+    /// slots begin anew as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::REVISION))]
     pub revision: Option<String>,
     /// When the plan began. No slot up to this time runs or counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_from: Option<Time>,
-    /// Start of the count of the slots of an interval, if that is not the last run. It is written when the template is
-    /// edited or a hint asks for a run, because neither may move the other slots. With cron, a slot runs only if its
-    /// time before spread is later than this. Absent: the last run, or plannedFrom.
+    /// Time from which the slots of an interval are counted, if that is not the last run. It is written when the
+    /// template is edited or a hint asks for a run, because neither may move the other slots. With cron, a slot runs
+    /// only if its time without spread is later than phase. Absent: slots count from the last run, or from plannedFrom.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Time>,
     /// Failures in a row since the last success, or since the plan began. A Skipped or cancelled run neither adds to it
@@ -40,19 +41,19 @@ pub struct WorkflowScheduleStatus {
     /// The last slot whose execution was created or refused. Absent: there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// End of the last run that Completed. Absent: none has.
+    /// End of the last run that Completed. Absent: no run has Completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success_time: Option<Time>,
-    /// Slots that were missed since the last run. Absent: there were none.
+    /// Slots that were missed since the last run. Absent: none were missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_missed: Option<LastMissed>,
     /// Time of the next run. Absent: an execution runs, something holds the schedule, or the spec cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_run_time: Option<Time>,
     /// How nextRunTime was chosen. Interval or Cron: by the plan. Backoff: a longer wait after failures. Hint: by
-    /// spec.hint. ClampedMin: a hint, delayed by minInterval. ClampedMax: a wait or hint, cut by maxInterval. CatchUp:
-    /// the latest of several missed slots. Again: a second try for the last run, which was Skipped or TooLate; there is
-    /// only one. Absent exactly when nextRunTime is absent.
+    /// spec.hint. ClampedMin: a hint, delayed by minInterval. ClampedMax: a backoff or hint, shortened by maxInterval.
+    /// CatchUp: the latest of several missed slots. Again: a second try for the last slot, whose execution was Skipped
+    /// or TooLate; there is no third try. Absent exactly when nextRunTime is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NextRunReason")] // The schema of an optional enum loses the words above.
     pub next_run_reason: Option<NextRunReason>,
@@ -67,9 +68,9 @@ pub struct WorkflowScheduleStatus {
     /// Conditions of the schedule. Ready: the next run can be planned; if False, the message says what to change
     /// (reasons InvalidSpec, ChildRefused). Held: something keeps the schedule from running now. The reason says what
     /// holds it, e.g. Suspended, ResourceBusy, TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen
-    /// (many targets share its failure, and one schedule at a time probes). The message says what ends the hold. If
-    /// Held is False, its reason is Released, or WouldBeHeld (the next run lies ahead, and the block that its target
-    /// has now would hold it then).
+    /// (many targets share its failure, and one schedule at a time makes a probe run). The message says what ends the
+    /// hold. If Held is False, its reason is Released, or WouldBeHeld (the block that the target has now would hold the
+    /// next run).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -79,11 +80,11 @@ pub struct WorkflowScheduleStatus {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
-    /// Name of the WorkflowExecution, in the same namespace. Absent: creating it was refused.
+    /// Name of the WorkflowExecution of the last run, in the same namespace. Absent: creating it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: Option<String>,
-    /// Time of the slot.
+    /// Time of the slot of the last run.
     pub slot: Time,
     /// Whether the execution was a second try for the slot before it, whose execution was Skipped or TooLate. Absent:
     /// false.
@@ -107,7 +108,8 @@ pub struct LastRun {
     #[schemars(length(min = 1, max = limits::REASON))]
     pub reason: Option<String>,
     /// Cause of the failure, as in the failureDetails of the execution, e.g. "ImagePullBackOff/registry/quay.io". For a
-    /// refused execution it is "Refused/workflow/" with the id and version. Absent: it did not fail, or has not ended.
+    /// refused execution it is "Refused/workflow/" followed by the id and version of the workflow. Absent: it did not
+    /// fail, or has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::FINGERPRINT))]
     pub fingerprint: Option<String>,

@@ -4,7 +4,7 @@
 //! This module has the fields and their limits. The core decides when a triage begins, what it finds and what its
 //! verdict does.
 
-// Descriptions are shown in a terminal by kubectl, and are no HTML.
+// `kubectl` shows descriptions in a terminal; they are not HTML.
 #![allow(rustdoc::invalid_html_tags)]
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ pub use wfe_core::triage::{Analyst, State as TriageState, Verdict as TriageVerdi
     validation = rules::with_pipeline_only("timeout"),
 )]
 pub struct Triage {
-    /// Who analyses the failures. Off: nobody. BuiltIn: a table in the operator. Pipeline: a workflow of your own
-    /// (workflowRef), which gets the evidence and returns a verdict. Absent: BuiltIn.
+    /// The analyst of the failures. Off: failures are not analysed. BuiltIn: a table in the operator. Pipeline: a
+    /// workflow of your own (workflowRef), which gets the evidence and returns a verdict. Absent: BuiltIn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Analyst")] // The schema of an optional enum loses the words above.
     pub analyst: Option<Analyst>,
@@ -38,9 +38,9 @@ pub struct Triage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = limits::TRIAGE_AFTER))]
     pub after: Option<i32>,
-    /// The workflow that analyses. It is required with the analyst Pipeline. It runs like any workflow, gets the
-    /// parameter EVIDENCE, and returns its verdict in the result "verdict" of its pipeline. It must be absent with
-    /// every other analyst.
+    /// The workflow that analyses the failures. It is required with the analyst Pipeline. It runs like any workflow,
+    /// gets the parameter EVIDENCE, and returns its verdict in the result "verdict" of its pipeline. It must be absent
+    /// with every other analyst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow_ref: Option<WorkflowRef>,
     /// Service account of the analysing workflow, in the execution namespace. It may be set only with the analyst
@@ -49,8 +49,8 @@ pub struct Triage {
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = rules::service_account("spec.triage.serviceAccountName"))]
     pub service_account_name: Option<String>,
-    /// Time limit of the analysing workflow, in whole seconds from 1m to 1h, e.g. "5m". It limits both its wait for a
-    /// start and its run. It may be set only with the analyst Pipeline. Absent: 10m.
+    /// Time limit of the analysing workflow, in whole seconds from 1m to 1h, e.g. "5m". It limits both the wait for the
+    /// start and the run. It may be set only with the analyst Pipeline. Absent: 10m.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.triage.timeout", "1m", "1h"))]
@@ -65,14 +65,14 @@ pub struct Triage {
     pub allow_adjust: Vec<String>,
 }
 
-/// Who ends a triage, and why.
+/// The person who ends a triage, and the reason.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
     /// The triage to end, by the name in status.triage.of, e.g. "nightly-1767323045".
     #[schemars(length(min = 1, max = limits::NAME))]
     pub triage: String,
-    /// Reason in words, e.g. "the pull secret is renewed". At most 1024 characters.
+    /// Reason for the end of the triage in words, e.g. "the pull secret is renewed". At most 1024 characters.
     #[schemars(length(min = 1, max = limits::RESUME_REASON))]
     pub reason: String,
     /// Your own user name, as "kubectl auth whoami" shows it. The API server refuses any other name.
@@ -84,16 +84,16 @@ pub struct Resume {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TriageStatus {
-    /// Name of the execution whose failure began the triage, also if creating that execution was refused. spec.resume
-    /// names the triage by it.
+    /// Name of the execution whose failure started the triage, even if the API server refused to create that execution.
+    /// spec.resume.triage contains this name.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub of: String,
     /// When the triage began.
     pub at: Time,
-    /// Who analysed the failures: BuiltIn or Pipeline.
+    /// The analyst of the failures: BuiltIn or Pipeline.
     pub analyst: Analyst,
-    /// The WorkflowExecution that analyses, in the same namespace. Absent: it is not created yet, or the analyst is
-    /// BuiltIn.
+    /// The WorkflowExecution that analyses the failures, in the same namespace. Absent: it is not created yet, or the
+    /// analyst is BuiltIn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<TriageRun>,
     /// Cause of the failure, as in the failureDetails of the execution, e.g. "ImagePullBackOff/registry/quay.io".
@@ -105,9 +105,9 @@ pub struct TriageStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::EVIDENCE))]
     pub evidence: Option<String>,
-    /// Verdict of the analyst. DoNothing: nothing to do. FileFix: a person has to do what fix says. PauseAndNotify:
-    /// nothing runs until a person resumes or edits the schedule. AdjustConfig: another interval, timeout or parameter.
-    /// Absent: the analysis has not ended, or it failed.
+    /// Verdict of the analyst. DoNothing: nothing to do. FileFix: a person should do what fix says. PauseAndNotify:
+    /// nothing runs until a person resumes or edits the schedule. AdjustConfig: the interval, the timeout or a
+    /// parameter should change. Absent: the analysis has not ended, or it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TriageVerdict")]
     pub verdict: Option<TriageVerdict>,
@@ -119,24 +119,25 @@ pub struct TriageStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::TRIAGE_FIX))]
     pub fix: Option<String>,
-    /// Adjustments that the analyst asked for and may not make, each with the reason. Absent: none.
+    /// Adjustments that the analyst asked for and that are not allowed, each with the reason. Absent: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_REFUSED)))]
     pub refused: Vec<String>,
     /// State of the triage. Analysing: no verdict yet. Noted: nothing to do. Filed: fix says what to do. Failed: no
     /// verdict; why gives the reason. Paused: nothing runs until a person resumes or edits the schedule. Adjusted:
-    /// status.adjust is in force until then. Over: the plan has begun anew since.
+    /// status.adjust applies until a person resumes or edits the schedule. Over: the plan has begun anew after the
+    /// triage.
     pub state: TriageState,
 }
 
-/// The execution that analyses.
+/// The execution that analyses the failures.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TriageRun {
-    /// Name of the WorkflowExecution, in the same namespace.
+    /// Name of the WorkflowExecution that analyses the failures, in the same namespace.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: String,
-    /// Uid of the WorkflowExecution.
+    /// Uid of the WorkflowExecution that analyses the failures.
     #[schemars(length(min = 1, max = limits::UID))]
     pub uid: String,
 }

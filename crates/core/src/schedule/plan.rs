@@ -45,7 +45,7 @@ words! {
         ClampedMax,
         /// The latest of several missed slots.
         CatchUp,
-        /// A second try after the last run lost a race for the target. There is only one.
+        /// A second try after the last run lost a race for the target. There is no third try.
         Again,
     }
 }

@@ -204,7 +204,7 @@ words! {
         RecentlyRemediated,
         /// Many targets, including this schedule's, share a failure.
         CircuitOpen,
-        /// A limit of how many targets are worked on at once has no free place.
+        /// A limit on the number of targets in work at once has no free place.
         Limit,
     }
 }
