@@ -152,7 +152,7 @@ pub(crate) fn broke(uid: &str, workflow: &str, number: u64, at_second: i64) -> E
     past(uid, workflow, number, ExecutionState::Failed(failure(true, at_second, None)))
 }
 
-/// An execution that failed at a second before anything ran. `next` is its `nextAllowedExecution`.
+/// An execution that failed at a second before anything ran. `next` is the second of its `nextAllowedExecution`.
 pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, next: i64) -> Execution {
     past(uid, workflow, number, ExecutionState::Failed(failure(false, at_second, Some(next))))
 }

@@ -40,7 +40,7 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     }
     bind(&stage, &any, "wfe-target-any", None).await?;
     let (mine, theirs, node) = (format!("{own}/deployment/api"), "payment/deployment/api", "node/worker-1");
-    // When this binding and this policy are in force, all others are too.
+    // These were created last. When they are in force, all other bindings and policies are too.
     let ask = async || {
         let denied = stage.create_as(&writer, &recovery(&mine)).await?;
         anyhow::Ok((

@@ -109,7 +109,7 @@ impl Cron {
         if clock.find_next_occurrence(&start, true).is_err() {
             return Err(CronError::Never(expression.into()));
         }
-        // The CRD allows 64 characters; anything longer is not quoted.
+        // The CRD allows a name of 64 characters. The error message repeats no more than that.
         let zone = zone.parse().map_err(|_| CronError::Zone(zone.chars().take(64).collect()))?;
         Ok(Self { expression: expression.into(), zone })
     }

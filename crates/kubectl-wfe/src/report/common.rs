@@ -24,13 +24,13 @@ impl Common {
         Self { fingerprint, shared_outage: failed.shared_outage }
     }
 
-    /// Reads it from all failed executions of a target.
+    /// Reads what all failed executions of a target have in common with others.
     pub(super) fn of_all(target: &Target) -> Vec<(ExecutionId, Self)> {
         let all = target.executions.values().map(|execution| (execution.id.clone(), Self::of(execution)));
         all.filter(|(_, common)| *common != Self::default()).collect()
     }
 
-    /// Shows it to people.
+    /// Describes it for people.
     pub(super) fn told(&self) -> Option<(&'static str, String)> {
         let shared = if self.shared_outage { "; others failed likewise, so it does not count" } else { "" };
         Some(("fingerprint", format!("{}{shared}", self.fingerprint.as_deref()?)))

@@ -43,9 +43,9 @@ impl Slots {
 
     /// Returns the first slot after a time.
     ///
-    /// Minutes are read in the order of the wall clock. Around a repeated hour, that is not the order of their times.
-    /// The search therefore begins with the minute that the clock shows under the smallest offset. It ends at a minute
-    /// that is not before the slot that was found, even under the greatest offset.
+    /// Minutes are read in the order of the wall clock. Around a repeated hour, the clock shows some minutes twice, so
+    /// this is not the order of time. The search therefore begins with the minute that the clock shows under the
+    /// smallest offset. It ends at a minute that is not before the slot that was found, even under the greatest offset.
     pub(super) fn first_after(&self, time: Time) -> Option<Time> {
         let time = time.max(EARLIEST);
         if time >= latest() {

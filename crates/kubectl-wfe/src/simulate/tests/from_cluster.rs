@@ -1,5 +1,5 @@
-//! What if, from objects of a cluster: the answers, word for word; and a play that begins in the middle of another one
-//! goes on like that one.
+//! Tests the answers of `simulate --from-cluster`, word for word. Also tests that a play from the state in the middle
+//! of another play continues like that play.
 
 use std::cmp::Reverse;
 
