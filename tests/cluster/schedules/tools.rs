@@ -11,7 +11,7 @@ use super::objects::{Schedules, but, by_cron};
 async fn explain_teaches() -> Result<()> {
     let schedules = Schedules::new().await?;
     for (field, words) in [
-        ("wfs", "Runs one workflow on one target again and again"),
+        ("wfs", "Runs one workflow on one target repeatedly"),
         ("wfs.spec.interval", "in whole seconds from 1s to 720h, e.g. \"5m\" or \"1h30m\""),
         ("wfs.spec.cron", "\"0 2 * * MON-FRI\""),
         ("wfs.spec.timeZone", "IANA name, e.g. \"Europe/Berlin\""),

@@ -81,7 +81,7 @@ fn the_words_for_each_reason() {
                 Some(task(Some("run"), Some(137))),
             ),
             "Task 'apply' (2 of 3) of workflow 'restart' on node/a failed after 45s with OOMKilled: its step 'run' took more memory \
-             than it may have. Reported: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
+             than it may have. Reported: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Part of the \
              workflow ran, so the target may be only partly changed. Examine the target, clear it when it is in order, and give the step more memory before this workflow runs again.",
         ),
         (
