@@ -121,7 +121,7 @@ pub async fn read_first(
         let awaited = format!("cannot read {place}: {error}{advice}");
         // The first failure is often a short one. A failure that repeats is logged once.
         if attempt > 1 && logged != awaited {
-            tracing::warn!("{awaited}; it is tried again and again");
+            tracing::warn!(%error, "cannot read {place}, which is tried again and again{advice}");
             logged.clone_from(&awaited);
         }
         health.awaits(Some(awaited));
