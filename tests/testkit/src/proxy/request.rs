@@ -7,7 +7,7 @@ use hyper::Method;
 use serde_json::Value;
 
 /// The verb of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Reads one object.
     Get,
