@@ -1,5 +1,5 @@
-//! The cost of circuits (section 13.5). Budgets: with a hundred failing fingerprints, fifty ends a second take less
-//! than 5 % of a core. Fifty thousand executions are folded within 100 ms.
+//! The cost of circuits (section 13.5). Budgets: with a hundred failing fingerprints, fifty executions that end each
+//! second take less than 5 % of a core. Fifty thousand executions are folded within 100 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ fn main() {
     let mut criterion = short.configure_from_args();
     let mut group = criterion.benchmark_group("circuits");
     let policy = Policy::default();
-    // One second of ends, after a window full of them. The circuits are read after each end.
+    // The executions that end in one second, after a window full of such executions. The circuits are read after each
+    // end.
     let window: Vec<Event> = (0..300 * ENDS_A_SECOND).map(ended).collect();
     let second: Vec<Event> = (300 * ENDS_A_SECOND..301 * ENDS_A_SECOND).map(ended).collect();
     let known = Fold::of(&policy, window);

@@ -46,7 +46,7 @@ pub struct Decision {
     pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
     /// What would stop a new execution now. Empty while the view is incomplete.
     pub blocks: TargetBlocks,
-    /// The requests for places in limits; for each set of limits only the oldest.
+    /// The requests for places in limits: the oldest request for each set of limits.
     pub asks: Vec<Ask>,
     /// Whether an action uses the place in the limits that was given to this target.
     pub uses_place: bool,
@@ -88,12 +88,13 @@ pub enum Action {
         execution: ExecutionId,
         /// The number of the run.
         number: RunNumber,
-        /// The longest time-out of the run, if the retry policy leaves less time than the spec.
+        /// The longest time-out of the run, if the retry policy leaves less time than the spec's time-out.
         at_most: Option<Duration>,
     },
     /// Writes something to an execution's status.
     Write(Write),
-    /// Skips a batch of executions. Preconditions: the fact, read live once for all, and the version of each execution.
+    /// Skips a batch of executions. Preconditions: the fact, which one live read confirms for the batch, and the
+    /// version of each execution.
     Skip {
         /// The executions, each with the version that was judged.
         skipped: Vec<(ExecutionId, Version)>,
@@ -162,7 +163,8 @@ pub struct Record {
     pub schedule: ScheduleId,
     /// The version that was judged.
     pub version: Version,
-    /// The name of an execution of the schedule that a live read must find gone.
+    /// The name of an execution of the schedule. The write requires a live read which shows that this execution is
+    /// gone.
     pub gone: Option<Box<str>>,
     /// Why the recorded failure starts no triage, if it otherwise would. A metric counts the reasons.
     pub suppressed: Option<Suppressed>,
@@ -177,11 +179,11 @@ pub struct AttemptFacts {
     pub attempt: u32,
     /// The maximum number of attempts.
     pub of: u32,
-    /// The reason, one of the seven.
+    /// The failure reason.
     pub reason: FailureReason,
     /// The failure message, as in the status.
     pub message: Box<str>,
-    /// Whether anything of the attempt ran, or it is unknown.
+    /// Whether anything of the attempt ran or may have run.
     pub was_execution_failure: bool,
     /// The task of the pipeline that failed, if any.
     pub task: Option<FailedTask>,

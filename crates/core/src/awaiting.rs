@@ -57,7 +57,7 @@ pub struct Unanswered {
     pub deleting: bool,
 }
 
-/// What the status of a Running execution shows that it waits for.
+/// The wait of a Running execution, as the condition in its status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitingShown {
     /// The reason of the condition.
@@ -67,7 +67,7 @@ pub struct AwaitingShown {
 }
 
 impl Awaiting {
-    /// The reason of a run of which nothing has started.
+    /// The reason while nothing of the run has started.
     pub const STARTING: &str = "Starting";
     /// The reason of a run that Tekton does not stop.
     pub const CANCELLING: &str = "Cancelling";

@@ -69,7 +69,7 @@ impl Backoff {
         for _ in 0..exponent.min(self.max_exponent) {
             let longer = self.multiplier.max(Thousandths::ONE).of(wait).min(max);
             if longer == wait {
-                break; // at the maximum, or the wait does not grow: then it never will
+                break; // the wait is at its maximum, or never grows
             }
             wait = longer;
         }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use sha2::{Digest, Sha256};
 
 /// A bundle: the repository that holds it, and its digest if it is pinned. Both are stored as hashes, because the index
-/// keeps tens of thousands. Two bundles with the same hash count as the same, which allows fewer runs.
+/// keeps tens of thousands of bundles. Two bundles with the same hash count as the same, which allows fewer runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     repository: u64,

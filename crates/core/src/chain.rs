@@ -28,8 +28,8 @@ impl ChainName {
         (number > 0 && chain.run(number) == name).then_some((chain, number))
     }
 
-    /// Reads the chain of an object that Tekton has created for a run: its name begins with that of the run. Anything
-    /// may follow the number, because Tekton shortens long names.
+    /// Reads the chain from the name of an object that Tekton has created for a run. This name begins with the name of
+    /// the run. Anything may follow the number, because Tekton shortens long names.
     #[must_use]
     pub fn of_made(name: &str) -> Option<Self> {
         let (hash, rest) = name.strip_prefix("wfe-")?.split_once('-')?;

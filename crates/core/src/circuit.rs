@@ -34,7 +34,7 @@ pub use turn::{Asks, GRANTED_FOR, Turns};
 pub struct OpenCircuit {
     /// The fingerprint of the failures that opened the circuit.
     pub fingerprint: Fingerprint,
-    /// When the failure ended that opened the circuit.
+    /// The end of the failure that opened the circuit.
     pub opened_at: Time,
     /// When the circuit begins to hold schedules and to delay triage. This is later than `opened_at` if another
     /// execution's success closed the same circuit shortly before (section 13.5).

@@ -6,11 +6,11 @@
 //! - Each step of section 5 is derived from the objects, so a restarted operator resumes where the last process
 //!   stopped.
 //!
-//! [`advance`] follows executions that run, [`cancelling`] runs that Tekton does not stop, and [`leaving`] runs that
-//! are deleted while they run. [`cleanup`] deletes runs that no execution uses. [`contend`] decides which execution
-//! gets the next turn. [`waiting`] reports what executions wait for, and [`blocked`] what blocks the target.
-//! [`schedules`] decides which schedule creates a child, and [`guard`] whether a clearance or cancellation counts.
-//! [`expire`] removes executions whose time to live is over.
+//! [`advance`] follows executions that run. [`cancelling`] follows runs that Tekton does not stop, and [`leaving`]
+//! follows runs that are deleted while they run. [`cleanup`] deletes runs that no execution uses. [`contend`] decides
+//! which execution gets the next turn. [`waiting`] reports what executions wait for, and [`blocked`] what blocks the
+//! target. [`schedules`] decides which schedule creates a child, and [`guard`] records whether a clearance or
+//! cancellation counts. [`expire`] removes executions whose time to live is over.
 
 mod advance;
 mod blocked;

@@ -18,8 +18,8 @@ use crate::run::Outcome;
 pub use skip::{Conflict, Remediation, Skip};
 pub use summary::undeclared;
 
-/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
-/// of the seven, as always.
+/// The reason of the condition `Succeeded` of an execution that a person has cancelled. No value of
+/// `failureDetails.reason` means a cancellation.
 pub const CANCELLED: &str = "Cancelled";
 
 /// The effect of a failure on the failure count of its target (section 7).
@@ -37,7 +37,7 @@ pub struct Charge {
 /// A failure, as `status.failureDetails` records it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The reason, one of the seven.
+    /// The failure reason.
     pub reason: FailureReason,
     /// What happened, in the words of Tekton or the API server.
     pub message: Box<str>,
@@ -84,7 +84,7 @@ pub struct Tried {
 }
 
 impl Failure {
-    /// Returns the reason of the condition `Succeeded`: one of the seven, or `Cancelled`.
+    /// Returns the reason of the condition `Succeeded`: the failure reason, or `Cancelled`.
     #[must_use]
     pub fn shown_reason(&self) -> &'static str {
         if self.cancelled { CANCELLED } else { self.reason.as_str() }
@@ -120,7 +120,7 @@ impl Failure {
         !self.was_execution_failure() && !self.cancelled && !is_too_late
     }
 
-    /// Returns whether anything of the workflow ran, or it is unknown (`wasExecutionFailure`).
+    /// Returns whether anything of the workflow ran or may have run (`wasExecutionFailure`).
     #[must_use]
     pub fn was_execution_failure(&self) -> bool {
         self.started.may_have_run()

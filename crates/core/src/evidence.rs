@@ -81,7 +81,7 @@ pub enum Doubt {
     TooMany,
     /// The descendants of the run could not be read.
     Unread,
-    /// In this earlier attempt something ran, or it is unknown.
+    /// In this earlier attempt something ran or may have run.
     Attempt(u32),
 }
 
@@ -101,7 +101,7 @@ impl Ran {
 }
 
 impl Started {
-    /// Returns whether something ran, or it is unknown: the value of `wasExecutionFailure`.
+    /// Returns whether something ran or may have run: the value of `wasExecutionFailure`.
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         !matches!(self, Self::NotStarted(_))

@@ -61,8 +61,8 @@ pub struct Execution {
     pub elsewhere: bool,
     /// The condition `Waiting` of the status, if it is set.
     pub waiting_shown: Option<Box<WaitingShown>>,
-    /// Whether the status shows that the target drains (`TargetLocked`). After the end: also whether it still has a
-    /// condition that is only true before the end.
+    /// Whether the status shows that the target drains (`TargetLocked`). After the end: also whether the status still
+    /// has a condition that is only true before the end.
     pub draining_shown: bool,
     /// The reason of the condition `Blocked`, including [`RECOVERED`](crate::blocks::RECOVERED), which a recovery sets.
     pub blocked_shown: Option<Box<str>>,
@@ -81,7 +81,7 @@ pub struct Execution {
 pub struct ExecutionMemory {
     /// When this process first saw the execution wait, while it is undecided.
     pub waits_since: Option<Time>,
-    /// When the operator first tried to create the run, without the time in which no process tried (see
+    /// When the operator first tried to create the run, moved later by the time in which no process tried (see
     /// [`tries`](crate::tries)). `None` while this process does not try.
     pub first_try: Option<Time>,
     /// The refused create of the run, until the status records it.
@@ -274,8 +274,8 @@ pub struct FailedState {
     pub next_allowed_execution: Option<Time>,
     /// `status.failureDetails.fingerprint`, if it is valid.
     pub fingerprint: Option<Fingerprint>,
-    /// `status.failureDetails.sharedOutage`: the execution failed before anything ran, and so did others. The failure
-    /// does not count.
+    /// `status.failureDetails.sharedOutage`: the execution failed before anything ran, and other targets failed alike.
+    /// The failure does not count.
     pub shared_outage: bool,
 }
 

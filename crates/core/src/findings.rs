@@ -23,7 +23,7 @@ pub struct Findings {
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// The reason, one of the seven.
+    /// The failure reason.
     pub reason: FailureReason,
     /// The message from Tekton, cut to a limit.
     pub message: Box<str>,
@@ -49,7 +49,7 @@ pub struct FailedTask {
 /// What a run was waiting for before anything of it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// The failure reason for this wait, one of the seven.
+    /// The failure reason for this wait.
     pub reason: FailureReason,
     /// A description of the wait.
     pub words: Box<str>,

@@ -11,8 +11,8 @@ use crate::backoff::draw;
 use crate::findings::FailedTask;
 use crate::reason::FailureReason;
 
-/// The most characters of a fingerprint, as in `failureDetails.fingerprint`. A longer one is cut, so two failures count
-/// as one if they differ only beyond the limit.
+/// The most characters of a fingerprint, as in `failureDetails.fingerprint`. A longer fingerprint is cut, so two
+/// fingerprints that differ only beyond the limit become equal.
 pub const LONGEST: usize = 320;
 /// The reason of a child that the API server refused. Such a child was never an execution, so circuits ignore it.
 const REFUSED: &str = "Refused";
@@ -25,8 +25,8 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 /// Another name of the default host.
 const DEFAULT_REGISTRY_INDEX: &str = "index.docker.io";
 
-/// What a failure has in common with others. It is a single pointer, because tens of thousands of records have one and
-/// equal fingerprints share their text.
+/// What a failure has in common with others. It is a single pointer: tens of thousands of records have a fingerprint,
+/// and equal fingerprints share their text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(Arc<Box<str>>);
 
@@ -67,11 +67,11 @@ pub enum Stage {
 /// The facts about a failure from which its fingerprint is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Symptoms<'a> {
-    /// The reason, one of the seven.
+    /// The failure reason.
     pub reason: FailureReason,
     /// How far the execution had come.
     pub stage: Stage,
-    /// Whether anything of the workflow ran, or it is unknown (`wasExecutionFailure`).
+    /// Whether anything of the workflow ran or may have run (`wasExecutionFailure`).
     pub may_have_run: bool,
     /// Whether a person cancelled the execution, so that nothing is to blame.
     pub cancelled: bool,
@@ -128,7 +128,7 @@ impl Fingerprint {
         &self.0
     }
 
-    /// Returns the reason: one of the seven, or `Refused`.
+    /// Returns the reason: a failure reason, or `Refused`.
     #[must_use]
     pub fn reason(&self) -> &str {
         self.parts().0

@@ -47,7 +47,7 @@ pub struct Past<'a> {
 pub enum End {
     /// The execution completed.
     Completed,
-    /// Something ran, or it is unknown: the failure blocks.
+    /// Something ran or may have run: the failure blocks.
     ExecutionFailure,
     /// Nothing ran: the failure counts.
     PreExecutionFailure,
@@ -109,7 +109,7 @@ impl<'a> History<'a> {
         self.past.iter().rfind(|past| past.ran())
     }
 
-    /// Returns the failure that the newest execution that ran has repaired. Its `recoveryOf` names that failure.
+    /// Returns the failure whose recovery is the newest execution that ran, if this recovery succeeded.
     pub(crate) fn recovered(&self) -> Option<&Past<'a>> {
         let recovery = self.newest_that_ran().filter(|past| past.end == End::Completed)?.execution;
         let name = recovery.recovery_of.as_deref()?;
@@ -193,9 +193,9 @@ impl<'a> History<'a> {
     ///
     /// The count comes from the known history at the time of the write; it is never one status plus one. The ends of
     /// runs are written one at a time, because only the holder of the target writes them. Other failures need no target
-    /// (a refused create, rule 0). One operator writes those one after the other. Two operators may write two at the
-    /// same moment, each without seeing the other. Both failures then count, and one status for ever shows a number
-    /// that is one too low.
+    /// (a refused create, rule 0). One operator writes those one after the other. Two operators may each write such a
+    /// failure at the same moment, without seeing the write of the other. Both failures then count, and one status for
+    /// ever shows a number that is one too low.
     #[must_use]
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, weight: Weight) -> Charge {
         let counts = weight == Weight::Counts;
@@ -235,7 +235,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Returns whether something ran, or it is unknown.
+    /// Returns whether something ran or may have run.
     #[must_use]
     pub fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
@@ -257,7 +257,7 @@ impl<'a> Past<'a> {
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
     let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     if execution.analyses() {
-        End::Uncounted // it analyses others, and its target is only its own chain
+        End::Uncounted // an analysis has a target of its own
     } else if failed.was_execution_failure {
         End::ExecutionFailure
     } else if failed.cancelled || is_too_late || execution.child.is_some() {

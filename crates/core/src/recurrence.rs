@@ -11,11 +11,11 @@ use crate::execution::{Execution, ExecutionState};
 use crate::moment::{MAX_AHEAD, after, before};
 use crate::target::Target;
 
-/// The time in which successes count together: a day, so that a cause of every night's load is seen in a day.
+/// The window in which successes are counted: a day, so that even a cause that acts only at night is seen.
 pub const WINDOW: Duration = Duration::from_hours(24);
 
-/// From how many successes on they recur. Two or three repairs a day can have several causes. With five, the workflow
-/// has run every five hours, and its effect did not last.
+/// How many successes within the window count as recurring. Two or three repairs a day can have several causes. With
+/// five repairs, the workflow has run about every five hours, and its effect did not last.
 pub const LEAST: usize = 5;
 
 /// The successes of one workflow on one target.

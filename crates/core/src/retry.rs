@@ -32,7 +32,7 @@ pub struct RetryPolicy {
     pub retry_when: Option<Box<str>>,
     /// The condition against another attempt; it takes precedence over `retryWhen`.
     pub stop_when: Option<Box<str>>,
-    /// Whether another attempt follows even if something ran, or it is unknown.
+    /// Whether another attempt follows even if something ran or may have run.
     pub retry_execution_failures: bool,
     /// The maximum time for all attempts and delays together.
     pub max_duration: Duration,
@@ -57,7 +57,7 @@ impl Default for RetryPolicy {
 
 /// How much longer jitter may make a delay, if it is enabled.
 const JITTER: Thousandths = Thousandths(500);
-/// Each attempt after the first multiplies once, and there are at most twenty.
+/// Each attempt after the first multiplies once, and there are at most twenty attempts.
 const MAX_EXPONENT: u32 = 19;
 
 impl RetryPolicy {
@@ -131,7 +131,7 @@ pub struct AttemptEnd {
     pub completed_at: Time,
     /// Whether anything of the attempt ran.
     pub started: Ran,
-    /// The reason, one of the seven, if the attempt failed.
+    /// The failure reason, if the attempt failed.
     pub reason: Option<FailureReason>,
     /// What happened, in the words of Tekton or the API server; empty after a success.
     pub message: Box<str>,
@@ -206,7 +206,7 @@ pub enum Stop {
     RetryWhen,
     /// A condition failed with this error, or could not be evaluated.
     ConditionError(Box<str>),
-    /// Something of the attempt ran, or it is unknown.
+    /// Something of the attempt ran or may have run.
     Ran,
     /// The attempt was the last one that is allowed.
     Exhausted,
@@ -291,7 +291,7 @@ pub struct FailedAttempt<'a> {
     pub uid: &'a Uid,
     /// Why the execution ends with this attempt, if a person or a deletion ended it.
     pub ended_by: Option<&'a Stop>,
-    /// The reason, one of the seven.
+    /// The failure reason.
     pub reason: FailureReason,
     /// Whether anything of the attempt ran.
     pub started: Ran,
@@ -329,7 +329,8 @@ impl FailedAttempt<'_> {
     /// Returns the first moment at which it is too late to record another attempt.
     #[must_use]
     pub fn too_late(&self) -> Time {
-        // An end that is rounded up to whole seconds is already reached when the second before it is over.
+        // `not_before` is rounded up, so it reaches `end` as soon as the delay ends within the last second before
+        // `end`.
         let end = round_up(after(self.since, self.policy.max_duration));
         let lead = TimeDelta::from_std(self.delay().saturating_add(Duration::from_secs(1))).ok();
         lead.and_then(|lead| end.checked_sub_signed(lead)).map_or(Time::MIN_UTC, just_after)

@@ -293,8 +293,8 @@ impl Begun {
     }
 
     /// Returns when the schedule's namespace may begin another triage, with this hourly limit; `None` if it may now. A
-    /// namespace may begin one while more of the limit is free than the namespace has used, so no namespace can use it
-    /// up (section 13.2). Not applicable to a limit of 0, with which no triage begins.
+    /// namespace may begin a triage while more of the limit is free than the namespace has used. No namespace can
+    /// therefore use up the limit (section 13.2). Not applicable to a limit of 0, with which no triage begins.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let mut taken = 0_u32;

@@ -12,7 +12,7 @@ use crate::waiting::Waiting;
 pub enum Verdict {
     /// The execution ends Failed, and nothing of it ran.
     Fail {
-        /// The reason, one of the seven.
+        /// The failure reason.
         reason: FailureReason,
         /// What is wrong.
         message: Box<str>,

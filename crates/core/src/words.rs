@@ -1,7 +1,7 @@
 //! Fixed sets of words: enums whose values the API spells.
 
 /// Defines an enum whose values are words of the API: the list of all values, their spelling, and, with the feature
-/// `schema`, their serialization. A word is spelled like its variant, or as the text after it.
+/// `schema`, their serialization. A word is spelled like its variant, or as the text that follows the variant.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $word:ident $(= $text:literal)?,)+ }) => {
         $(#[$about])*

@@ -11,7 +11,7 @@ type Module = Vec<String>;
 /// For each module of a folder, the modules of the folder that it names.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The crates that test the product. The test kit is not included: its control plane prepares copies of itself.
+/// The crates that test the product. The test kit is not included: its modules `stack` and `prepared` name each other.
 const PROOF: [&str; 3] = ["tests/auditor", "tests/model", "tests/simulation"];
 
 /// Returns the lines of a source that are neither comments nor its tests.

@@ -1,4 +1,4 @@
-//! How an execution ends, and whether the clocks disagree.
+//! How an execution ends, and whether the end time of its run shows a wrong clock.
 
 use chrono::TimeDelta;
 
@@ -32,8 +32,8 @@ impl Ending {
     }
 }
 
-/// How long before the commit a run may end, by its own report, before the operator announces it. It does no harm if
-/// Tekton's clock is some seconds behind.
+/// How long before the commit the reported end of a run may lie without an announcement. A clock of Tekton that is some
+/// seconds behind does no harm.
 const BEHIND: TimeDelta = TimeDelta::minutes(1);
 
 /// How the end time of a run shows that its clock differs from the operator's.

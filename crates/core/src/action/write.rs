@@ -155,8 +155,8 @@ impl Says {
         }
     }
 
-    /// Returns whether an execution looks as after this write. If the answer to an [announced](Self::is_announced)
-    /// write was lost, the view shows in this way whether the write succeeded.
+    /// Returns whether the status of an execution shows this write. This shows whether an
+    /// [announced](Self::is_announced) write succeeded, if the answer to it was lost.
     #[must_use]
     pub fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {

@@ -95,7 +95,8 @@ impl<'a> Check<'a> {
         self.require("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.require("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
-        // After the commit to a run, an earlier cancellation could not be distinguished from a later one.
+        // The status must record an ignored cancellation before the commit. Otherwise later readers could not tell
+        // which came first.
         let is_said = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
         let is_settled = is_said && goes_on(contender, self.target.guard);
         self.require("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
@@ -166,7 +167,7 @@ impl<'a> Check<'a> {
         self.require("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
-    /// Requires that a live read finds the run gone that the view lacks: the watch may be behind.
+    /// Requires a live read which shows that the run is gone. The view lacks the run, but the watch may be behind.
     fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
             return;

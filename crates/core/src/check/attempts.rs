@@ -18,7 +18,7 @@ use crate::target::OwnerRead;
 use crate::waiting::Waiting;
 
 impl Check<'_> {
-    /// Checks that a decision takes at most one of these four steps for an execution.
+    /// Checks that a decision takes at most one step for an execution: a create, a commit, a retry or the end.
     pub(super) fn steps_of_attempts(&mut self, decision: &Decision) {
         for (uid, execution) in self.target.executions.iter().filter(|(_, it)| it.retry.is_some()) {
             let steps = decision.actions.iter().filter(|action| match action {
@@ -34,8 +34,8 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that an execution between two attempts holds its target. A rival is skipped with the time of the next
-    /// attempt. It does not wait because of the runs of earlier attempts.
+    /// Checks that an execution between two attempts holds its target. A rival does not wait for the runs of earlier
+    /// attempts: it is skipped, with the time of the next attempt.
     pub(super) fn holds_in_the_wait(&mut self, decision: &Decision) {
         let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
         for (rival, waiting) in decision.waiting.iter().filter(on_runs) {

@@ -67,8 +67,8 @@ pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
     guard != Guard::Unknown && !counts(cancellation.unguarded, guard)
 }
 
-/// Returns whether a directive counts. While the policies are in force, every directive counts. Otherwise only those
-/// count whose status says so. If this process does not check the policies, the status decides.
+/// Returns whether a directive counts. While the policies are in force, every directive counts. Otherwise a directive
+/// counts only if its status says so. If this process does not check the policies, the status decides.
 fn counts(said: Option<Unguarded>, guard: Guard) -> bool {
     match guard {
         Guard::InForce => true,

@@ -236,8 +236,8 @@ fn is_broken(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure) && !analyses
 }
 
-/// Returns whether an execution neither counts nor makes others wait. It is an analysis, or nothing of it ran and it
-/// was too late, was cancelled, or is a child of a schedule.
+/// Returns whether an execution neither counts nor makes others wait. Such an execution is an analysis, or nothing of
+/// it ran and it was too late, cancelled, or the child of a schedule.
 fn is_excused(it: &Execution) -> bool {
     let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)

@@ -89,8 +89,8 @@ impl Check<'_> {
         self.require("16.7", self.is_committed(found) || !owner_known, || format!("cancelled {run} of somebody else"));
     }
 
-    /// Checks that an examined run has failed, or is being deleted while it runs and has shown nothing for half a
-    /// minute.
+    /// Checks that an examined run has failed, or is being deleted while it runs and has had no visible task or pod for
+    /// half a minute.
     pub(super) fn examine(&mut self, run: &RunId) {
         let half_a_minute = chrono::TimeDelta::seconds(30);
         let fits = self.target.runs.get(&run.uid).is_some_and(|run| match &run.progress {
@@ -109,9 +109,8 @@ impl Check<'_> {
         self.require("9", fits, || format!("looked at {run} for nothing"));
     }
 
-    /// Checks that no failure is written before its run was examined. If an examination may still change, it must have
-    /// been repeated for 45 seconds in which the API server answered. Time in which the operator itself had trouble
-    /// does not count.
+    /// Checks that no failure is written before its run was examined. If another examination may find more, the last
+    /// answered one must have come at least 45 seconds after the first answered one.
     pub(super) fn has_been_read(&mut self, execution: &ExecutionId, run: Option<&Run>) {
         let failed = run.filter(|run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded));
         let Some(run) = failed.filter(|_| !self.waits_for_another(execution)) else { return };

@@ -207,7 +207,7 @@ impl Check<'_> {
         let is_latest = match &plan.every {
             Every::Interval(written) => {
                 let interval = interval(it, *written);
-                // The second that has just begun does not count: the next slot may be at its end.
+                // `now` is not rounded up here: the next slot may lie at the end of the current second.
                 (at - earliest) % whole(interval) == 0 && self.now < slot + interval
             }
             Every::Cron(cron) => {
@@ -369,7 +369,7 @@ fn hinted(it: &Schedule, now: Time) -> Option<Moved> {
             (if secs(now) < late(latest) { latest } else { latest + step }, i128::MAX)
         }
     };
-    // With an interval, a slot that is too late is followed by another.
+    // If the hint names an interval, the next slot replaces one that is too late.
     let due = if slot > secs(now) { slot } else { due };
     (now < hint.expires_at && secs(now) < ends).then_some(Moved { due, slot, until: ends.min(expires) })
 }

@@ -16,10 +16,10 @@ use crate::moment::before;
 use crate::name::Uid;
 use crate::policy::Policy;
 
-/// How late an event may arrive without folding all events again. This is the time that a busy API server takes to
-/// accept a status, and its watch to deliver it.
+/// How late an event may arrive before all events must be folded again. This is the time that a busy API server takes
+/// to accept a status, and its watch to deliver it.
 const LATE: Duration = Duration::from_secs(30);
-/// The number of kept events after which the base state advances even if none of them is late.
+/// The base state advances when more events than this are kept, even if no event arrived late.
 const MOST_KEPT: usize = 16_384;
 
 /// The result of adding events.

@@ -11,8 +11,8 @@ use crate::chain::ChainName;
 use crate::moment::before;
 use crate::policy::CircuitPolicy;
 
-/// How many ends the share is computed from, at most two for each target; each takes about 100 bytes. The share of the
-/// newest twenty thousand is as good as the share of all.
+/// The maximum number of ends from which the share is computed. A target has at most two, and each end takes about 100
+/// bytes. The share of the newest ends is as good as the share of all.
 pub(super) const MOST: usize = 20_000;
 
 /// The number of failed targets, and the number of finished targets.

@@ -57,7 +57,7 @@ impl Settings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     open: BTreeMap<Fingerprint, Open>,
-    /// No open circuit closes by itself before this time. An event therefore checks all of them only after it.
+    /// No open circuit closes by itself before this time. An earlier event therefore need not check all circuits.
     quiet_from: Option<Time>,
     /// The last closing of each circuit.
     closed: BTreeMap<Fingerprint, Closed>,
@@ -287,7 +287,7 @@ impl State {
     }
 }
 
-/// Returns the number of kept entries of each kind, so that a test can check the limits.
+/// Shows tests how many entries of each kind are kept.
 #[cfg(test)]
 impl State {
     pub(super) fn sizes(&self) -> [usize; 4] {

@@ -1,7 +1,7 @@
 //! Decides which schedule probes an open circuit (section 13.5).
 //!
-//! Among the schedules that only their circuit keeps from running now, one makes the next probe. It belongs to the
-//! namespace that has probed this circuit least, so that many schedules in one namespace cannot block another
+//! Among the schedules that only their circuit keeps from running now, one makes the next probe. This schedule belongs
+//! to the namespace that has probed this circuit least, so many schedules in one namespace cannot block another
 //! namespace. Within the namespace it is the schedule with the fewest failures, because a schedule with a fault of its
 //! own fails most often. After that, a draw decides. Decisions report which schedules wait for a turn. This module
 //! keeps them in memory, and a restart forgets them.
@@ -17,8 +17,8 @@ use crate::fingerprint::Fingerprint;
 use crate::moment::after;
 use crate::name::{ScheduleId, Uid};
 
-/// How long a schedule keeps its turn after it has begun to create its child. This covers the time-outs of a read and a
-/// create, and of the watch that delivers the child.
+/// How long a schedule keeps its turn after it has begun to create its child. This covers a read and a create that both
+/// take until their time-outs.
 pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 
 /// A schedule's request for the turn to probe the circuit that holds it.
@@ -66,7 +66,7 @@ impl Line {
 }
 
 impl Turns {
-    /// Records that only its circuit keeps a schedule from running now.
+    /// Records that a schedule could run now if its circuit did not hold it.
     pub fn wait(&mut self, schedule: &ScheduleId, asks: Asks) {
         self.making.remove(&schedule.uid);
         self.line_up(schedule, asks);
@@ -112,7 +112,8 @@ impl Turns {
         let of = (circuit.opened_at, Arc::clone(&circuit.probes));
         if line.of.as_ref() != Some(&of) {
             *line = Line { of: Some(of), order: BTreeSet::new() };
-            // A probe was created. Schedules that had missed their turn are now treated like the others again.
+            // The circuit is new, or a probe was created. Schedules that had missed their turn are now treated like the
+            // others again.
             for (schedule, waits) in self.waiting.iter_mut().filter(|(_, it)| it.asks.circuit == circuit.fingerprint) {
                 waits.missed = false;
                 line.order.insert(line.place_in_line(schedule, waits));

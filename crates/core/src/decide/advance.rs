@@ -47,8 +47,8 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
     let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
-        // If a run carries the uid of the execution, the view names that run. Our CRD does not allow the phase Running
-        // without one.
+        // The view fills in a run that carries the uid of the execution, if there is one. Our CRD does not allow the
+        // phase Running without `pipelineRunRef`.
         let message = "phase Running without a pipelineRunRef, and no run of it is there: something other than the \
                        operator wrote this status, or another CRD dropped a part of it";
         let facts = vec![Fact::NoRunOf(execution.id.clone())];

@@ -10,8 +10,8 @@ use crate::action::{Action, Decision};
 use crate::moment::after;
 use crate::target::Target;
 
-/// How long no task or pod of the run must have been visible before a live read searches for them. Tekton may have been
-/// about to create a task when the deletion began, and the watches of tasks and pods may be behind.
+/// How long the tasks and pods of the run must have been out of view before a live read searches for them. Tekton may
+/// have been about to create a task when the deletion began, and the watches of tasks and pods may be behind.
 pub(in crate::decide) const BARE: Duration = Duration::from_secs(30);
 
 /// Requests the live reads that are due.

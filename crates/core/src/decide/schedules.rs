@@ -53,7 +53,8 @@ pub struct Step {
     because: Cow<'static, str>,
     /// The wanted status.
     wanted: Box<ScheduleStatus>,
-    /// The name of an execution of the schedule that a live read must find gone before the write.
+    /// The name of an execution of the schedule. The write requires a live read which shows that this execution is
+    /// gone.
     gone: Option<Box<str>>,
     /// What holds the schedule, if anything does.
     held: Option<HeldBy>,
@@ -152,7 +153,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns when the outcome of a child can be recorded whose slot a wrong clock has put too far in the future.
+    /// Returns when the outcome of a child can be recorded, if a wrong clock has put its slot too far in the future.
     fn recorded_later(self) -> Option<Time> {
         let schedule = self.schedule;
         let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));

@@ -18,13 +18,13 @@ use crate::waiting::Waiting;
 /// wait. After a restart with thousands of undecided executions, each one can get its turn before its wait is reported.
 pub(super) const SHOW_AFTER: Duration = Duration::from_secs(10);
 
-/// Decides on a target that the operator cannot see: it only writes what executions wait for. If Tekton's kinds go
-/// missing while the operator tries to create a run, the tries continue to count. The operator cannot see the target
-/// because the kinds are missing, so the start deadline still ends the wait. Executions whose last write the view lacks
-/// (`is_written`) are left out, because the API server would refuse every write to their status.
+/// Decides on a target that the operator cannot see: it only writes what executions wait for, with one exception. The
+/// start deadline still ends an execution whose run cannot be created because Tekton's kinds went missing, and the
+/// tries continue to count. An execution is left out while the view lacks the last write to its status (`is_written`):
+/// the API server would refuse another write.
 ///
-/// No deadline ends a Running execution either, nor does the `maxDuration` of its retries. One of its runs may have
-/// been released without our seeing it, and ending the execution now would record that nothing ran.
+/// No deadline ends a Running execution here, and neither does the `maxDuration` of its retries. One of its runs may
+/// have been released without our seeing it, and ending the execution now would record that nothing ran.
 #[must_use]
 pub fn decide_blind(
     target: &Target,
@@ -50,8 +50,8 @@ pub fn decide_blind(
 }
 
 /// Decides on a target while no watch has delivered this process's last write. Ten seconds after that write, the
-/// operator begins to write what executions wait for, and does nothing else. The execution that was written
-/// (`is_written`) is left out, as in [`decide_blind`].
+/// operator begins to write what executions wait for, and does nothing else. Executions for which `is_written` returns
+/// true are left out, as in [`decide_blind`].
 #[must_use]
 pub fn decide_unseen(
     target: &Target,

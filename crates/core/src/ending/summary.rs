@@ -9,7 +9,8 @@ use crate::fingerprint::Stage;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
-/// The most characters of a name in the summary: task and step names can have 253, and the summary may contain three.
+/// The most characters of a name in the summary: names of tasks and steps can have 253 characters, and the summary may
+/// contain three names.
 const MAX_NAME: usize = 60;
 /// The most characters of the reason why no other attempt follows. Only a reason with a condition is longer.
 const MAX_STOP: usize = 100;

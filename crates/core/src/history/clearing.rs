@@ -74,7 +74,7 @@ impl<'a> History<'a> {
 
     /// Returns the blocks of the target that only a person can clear, newest first, as rules 2 and 3 describe them.
     /// These are the newest execution failure that blocks (in scope Workflow: of each workflow) and the newest failure
-    /// of an exhausted row. Clearing the first lifts all.
+    /// of an exhausted row. Clearing the first one lifts all blocks.
     #[must_use]
     pub fn blocks(&self, policy: &Policy, now: Time) -> Vec<Skip> {
         let mut named: BTreeSet<&str> = BTreeSet::new();

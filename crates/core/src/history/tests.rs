@@ -155,7 +155,7 @@ fn what_a_person_has_to_clear_is_there_whatever_hides_it_from_the_rules() {
             vec!["PreviousExecutionFailed b", "ExhaustedRetries f5"],
         ),
     ] {
-        // With another execution's run and a paused newcomer, earlier rules decide.
+        // An execution is Running and the newcomer is paused, so earlier rules decide. The blocks are the same.
         let mut asks = asks("new", "w");
         asks.paused = Some(pause("ask"));
         let target = target([past, vec![asks, running("holder", "r9")]].concat(), vec![]);

@@ -141,7 +141,7 @@ fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAt
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
 }
 
-/// Returns the verdict for the finished run of an execution that no watch delivers. It frees the target when that
+/// Returns the verdict for the finished run of an execution that no watch delivers. The run frees the target when that
 /// execution has ended.
 fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
     let Owner::Execution { id, workflow_id, presence: Presence::Unwatched } = &run.owner else { return None };

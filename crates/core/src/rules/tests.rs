@@ -1,4 +1,4 @@
-//! The tables of the specification, row by row. Also proof that the tests notice if a rule, its place or its seconds
+//! The tables of the specification, row by row. Other tests check that a row fails if a rule, its place or its seconds
 //! are wrong.
 
 mod mutants;
@@ -77,7 +77,7 @@ impl Row {
         self
     }
 
-    /// Judges by a list of rules. `clock` may give one of them its own time.
+    /// Judges by a list of rules. `clock` may give one rule its own time.
     fn judged_by(&self, rules: &[(&'static str, Rule)], clock: impl Fn(&str) -> Time) -> &'static str {
         let history = History::of(&self.target, &self.policy, self.now);
         let decides = |(name, rule): &(&'static str, Rule)| {

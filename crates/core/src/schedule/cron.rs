@@ -19,7 +19,7 @@ use crate::Time;
 const LONGEST: usize = 128;
 
 /// The first of the last eight years of croner's calendar. A search that starts here takes at most eight years of the
-/// calendar. Every expression with slots has one in any eight years, even 29 February around a year such as 2100.
+/// calendar. Every expression with slots has a slot in any eight years, even 29 February around a year such as 2100.
 const EIGHT_YEARS_BEFORE_THE_END: i32 = croner::YEAR_UPPER_LIMIT - 8;
 
 /// Why an expression and a zone have no slots. The text addresses the person who wrote them.

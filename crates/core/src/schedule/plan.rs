@@ -82,7 +82,7 @@ pub struct Last {
 pub struct NextRun {
     /// The slot: in the future, or due if it is not later than now.
     pub planned: Planned,
-    /// The first slot that is due; an earlier one than `planned` if several were missed.
+    /// The first slot that is due, which is earlier than `planned` if several slots were missed.
     pub due: Time,
     /// The slots that passed between the last used one and this one, if this one is due. A late slot counts as passed,
     /// too.
@@ -311,7 +311,7 @@ impl Schedule {
         self.past_by(&self.status, now)
     }
 
-    /// Returns the same for a status that is not written yet.
+    /// Returns the same as [`past`](Self::past), for a status that is not written yet.
     #[must_use]
     pub fn past_by(&self, status: &ScheduleStatus, now: Time) -> Past {
         let since = status.planned_from.unwrap_or(now);

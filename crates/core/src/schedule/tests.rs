@@ -81,7 +81,7 @@ fn a_schedule_should_succeed_before_its_third_slot_without_a_success() {
     assert_eq!(it.success_due(), Some(at(250)));
     it.status.last_success = Some(at(-70));
     assert_eq!(it.success_due(), Some(at(180)), "a plan that begins anew has three slots of its own");
-    // The slots are at a quarter past every hour; second 0 is a full hour. With a spread each slot is later by the
+    // The slots are at a quarter past every hour; second 0 is a full hour. A spread delays each slot by the schedule's
     // share.
     let cron = cron::Cron::parse("15 * * * *", "UTC").unwrap();
     it.plan = Ok(Plan { every: Every::Cron(Arc::new(cron.clone())), ..every(60) });

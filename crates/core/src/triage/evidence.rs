@@ -50,9 +50,9 @@ pub struct FailureSeen {
     pub name: Box<str>,
     /// When the child failed.
     pub failed_at: Option<Time>,
-    /// The reason, one of the seven; `None` if the API server refused the child.
+    /// The failure reason; `None` if the API server refused the child.
     pub reason: Option<FailureReason>,
-    /// Whether anything of the child ran, or it is unknown.
+    /// Whether anything of the child ran or may have run.
     pub was_execution_failure: bool,
     /// The task that failed, if any.
     pub task: Option<Box<str>>,

@@ -105,7 +105,8 @@ impl Check<'_> {
 
     fn check_restarted_plan(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, now) = (&it.status, secs(self.now));
-        // An open run whose slot lies in the future is dropped, because the name of a child contains its slot.
+        // An open run whose slot lies in the future is dropped. With its slot cut to now, the status would name a child
+        // that never existed.
         let last = was.last_run.as_ref().filter(|run| run.outcome.is_some() || secs(run.slot) <= now);
         let begins =
             is.planned_from.map(secs) == Some(now) && is.revision == Some(it.revision) && is.failure_count == 0;

@@ -212,7 +212,7 @@ fn same() -> Action {
     })
 }
 
-/// Two successes of schedule `s`. `keep` is what the target needs of the first one.
+/// Two successes of schedule `s`. `keep` is whether the schedule still needs the first one.
 fn kept(keep: Retention) -> Target {
     let old = completed("p", "x", 1, -9000);
     let old = Execution { ttl: Some(Duration::ZERO), ..made_by("s", 20, keep, old) };

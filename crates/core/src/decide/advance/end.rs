@@ -49,7 +49,7 @@ impl<'a> Running<'a> {
         let is_certain = self.proof(run).is_some() || run.memory.seen.opaque.is_some();
         let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
         let settled = after(done_seen, SETTLE);
-        // An examination that left something unknown waits longer than this for tasks and pods that drain.
+        // If an examination left something unknown, `examined_again` waits longer for tasks and pods that drain.
         let may_tell = |look: &Look| !outcome.succeeded && !is_certain && look.findings.may_change();
         let drains = self.drains() && !run.memory.diagnosed.as_deref().is_some_and(may_tell);
         if now < settled && (drains || is_short) {
@@ -231,7 +231,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Creates a failure without a run that could reveal more.
+    /// Creates the failure of an execution whose run is not there to examine.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let shown = self.shown_proof().cloned().map(Started::Started);
         let lost = || match &self.execution.recall().lost_proof {

@@ -11,8 +11,8 @@ use crate::circuit::{Asks, OpenCircuit, goes_on_at};
 use crate::moment::{after, just_after, shown};
 use crate::schedule::HeldBy;
 
-/// How many slots are checked to find the first one that becomes late. If a later slot does, row 9 passes the
-/// schedule's turn to another one.
+/// How many slots are checked to find the first one that becomes late. Row 9 passes the schedule's turn to another
+/// schedule if only a later slot becomes late.
 const MOST_SLOTS: usize = 4;
 
 /// Row 8: the circuit of the last failure is open, or has closed while a slot was due.

@@ -204,9 +204,9 @@ impl<'a> Case<'a> {
         ScheduleStatus { next: planned, held: self.held_ahead(&status.held, planned), ..status }
     }
 
-    /// Returns what would hold a future slot, if only a person or a recovery ends that. The person on call then sees it
-    /// in advance, and not when the slot is due at night. A hold that time ends may be over by then, so it is not
-    /// shown.
+    /// Returns what would hold a future slot, if only a person or a recovery can end the hold. The person on call then
+    /// sees it in advance, and not when the slot is due at night. A hold that time ends may be over by then, so it is
+    /// not shown.
     fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
         let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
         let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));

@@ -19,8 +19,8 @@ use crate::triage::{
     builtin,
 };
 
-/// How long after its latest start an analyst may appear. Later there will be none: this is many times what an API
-/// server needs to answer.
+/// How long after its latest start an analyst may still appear. None appears later, because an API server answers much
+/// sooner.
 const LATE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// The next step of a schedule's triage.

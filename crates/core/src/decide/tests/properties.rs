@@ -43,7 +43,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             Action::Record(Record { status, suppressed, .. }) => {
                 *suppressed = None; // when the status is written, the operator decides on the schedule again
                 if status.next.is_some() {
-                    status.held = Held::Never; // what would hold that slot
+                    status.held = Held::Never; // the hold of that slot
                 }
                 (status.planned_from, status.next, status.last_success) = (None, None, None);
                 if let Some(last) = &mut status.last_run {

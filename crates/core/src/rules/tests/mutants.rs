@@ -1,5 +1,5 @@
 //! Mutants of the rules: a rule is dropped, swaps places with its neighbour, or reads the clock a second early or late.
-//! In other mutants the rules do not see one of their inputs. Some row of the tables must then fail.
+//! In other mutants the rules do not see one of their inputs. Each mutant must make a row of the tables fail.
 
 use super::*;
 use crate::policy::Scope;

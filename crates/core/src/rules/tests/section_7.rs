@@ -65,8 +65,8 @@ fn quiet() -> Vec<Row> {
     rows.into_iter().map(|row| row.policy(quiet_period)).collect()
 }
 
-/// Failures before anything ran, at second 0: `own` unshared and `shared` shared ones. The next execution waits for
-/// all.
+/// Failures before anything ran, at second 0: `own` unshared and `shared` shared ones. The wait of the next execution
+/// counts all of them.
 fn in_a_row(own: u64, shared: u64) -> Vec<Execution> {
     let one = |number: u64| {
         let state = FailedState { shared_outage: number > own, ..failure(false, 0, None) };

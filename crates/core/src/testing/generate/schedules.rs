@@ -14,12 +14,12 @@ use crate::schedule::{
 /// circuits.
 type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool, Circuits);
 
-/// Generates slots. There are few near ones, so a child often has the slot that the status of its schedule names. Some
+/// Generates slots. There are few near slots, so a child often has the slot that the status of its schedule names. Some
 /// slots are far away.
 pub(super) fn slot() -> impl Strategy<Value = i64> {
     let near = prop::sample::select(vec![-300, -120, -61, -60, -59, -10, 0, 10, 20, 30, 40, 45, 49, 50, 60, 110]);
-    // These are later than any change by time alone on a target. A time from a wrong clock becomes right when that time
-    // comes.
+    // The far future slot is later than any other change by time alone on a target. A time from a wrong clock becomes
+    // right when that time comes.
     prop_oneof![12 => near, 1 => prop::sample::select(vec![-1_000_000_000, 240_000_000_000])]
 }
 
@@ -258,8 +258,8 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
         for execution in target.executions.values_mut() {
             let of_this = execution.child.as_mut().filter(|child| child.schedule == schedule.id.uid);
             if let Some(child) = of_this {
-                // Two children of one slot have the same name at different times. No part of the schedule needs the
-                // deleted one.
+                // Two executions with one slot would have the same name. The schedule has only one of them as its
+                // child.
                 child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Retention::Needed);
             }
         }

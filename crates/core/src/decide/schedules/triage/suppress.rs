@@ -60,9 +60,9 @@ fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Strin
 }
 
 impl Case<'_> {
-    /// Returns the end of the failure that made a triage due: the first one with which there were enough in a row. If
-    /// its child is gone, the failure came after the last success and after the plan began, so the later of these two
-    /// counts. A triage is therefore never delayed for longer than an hour.
+    /// Returns the end of the failure that made a triage due: the first one that completed the required number in a
+    /// row. If its child is gone, the failure came after the last success and after the plan began, so the later of
+    /// these two counts. A triage is therefore never delayed for longer than an hour.
     fn due_since(self, status: &ScheduleStatus) -> Option<Time> {
         let last = status.last_run.as_ref()?;
         let since = usize::try_from(status.failure_count.checked_sub(self.schedule.triage.after)?).ok()?;

@@ -1,5 +1,5 @@
-//! The failure count follows from all outcomes, even if they are recorded one by one (section 16.12). Acting on
-//! decisions comes to an end.
+//! The failure count follows from all outcomes, even if they are recorded one by one (section 16.12). After a limited
+//! number of writes, the decisions request no more.
 
 use std::collections::BTreeSet;
 
@@ -169,8 +169,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// The limit is one write for a plan that begins anew, one for each outcome, and one for the last row. A triage
-    /// has two: one names its analyst, and one ends it.
+    /// The limit is one write for a plan that begins anew, one for each outcome, and one for the last row. A triage has
+    /// two writes: one names its analyst, and one ends the triage.
     #[test]
     fn acting_on_decisions_ends(
         target in prop_oneof![any_scheduled(), any_target(), any_history()],

@@ -218,7 +218,7 @@ fn slots_are_those_of_a_scan_of_30_zones_over_10_years() {
             assert!(slots > 1_000, "{zone}: {slots}");
         }
     };
-    // The whole scan takes minutes, and no other test still runs then.
+    // The whole scan takes minutes and outlasts the other tests, so two threads share it.
     let (half, rest) = zones.split_at(zones.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| scan_all(half));
