@@ -11,9 +11,10 @@
 //!   and there are no loops: an evaluation visits each node at most once.
 //! - **Memory.** A result is never larger than its operands together: strings and lists can only be joined, and no
 //!   intermediate result can be used twice. An operand has at most 64 KiB of text ([`MAX_VALUE`], [`MAX_RESULT`]). A
-//!   value therefore has at most 128 times that, 8 MiB. Parsed JSON needs more memory than its text: up to 200 KiB for
-//!   the 4 KiB of `data` ([`MAX_ENTRY`]). The largest measured evaluation took 35 MiB and half a second, without
-//!   optimization. A caller must limit how many conditions it evaluates in parallel.
+//!   value therefore has at most 128 times that text, 8 MiB, because a condition has at most [`MAX_NODES`] nodes.
+//!   Parsed JSON needs more memory than its text: up to 200 KiB for the 4 KiB of `data` ([`MAX_ENTRY`]). The largest
+//!   measured evaluation took 35 MiB and half a second, without optimization. A caller must limit how many conditions
+//!   it evaluates in parallel.
 //! - **Stack.** Parsing and evaluation are recursive. They run on their own thread with a stack of 64 MiB, of which
 //!   only used pages take memory. The caller waits for that thread, so asynchronous code must call from a thread that
 //!   may block.

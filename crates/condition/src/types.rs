@@ -1,5 +1,5 @@
-//! Checks the names and types of a condition without values. The evaluator does not: it treats an operator without an
-//! overload like any other error, and `503 == "503"` is false for it.
+//! Checks the names and types of a condition without values. The evaluator checks neither. It treats an operator
+//! without an overload like any other error, and evaluates `503 == "503"` to false.
 //!
 //! Each node has a type. A type that cannot be known is [`Type::Dyn`], which fits everywhere. This applies to `data`
 //! and its elements, the result of `dyn()`, and lists, maps and branches of several types.
@@ -285,7 +285,7 @@ impl Type {
         matches!(self, Self::Bool | Self::Int | Self::Uint | Self::String | Self::Dyn)
     }
 
-    /// Returns whether this type can index a map: a double finds the int that it equals.
+    /// Returns whether this type can index a map. A double is no key, but finds the key of an equal int.
     fn may_be_lookup_key(&self) -> bool {
         self.may_be_key() || *self == Self::Double
     }

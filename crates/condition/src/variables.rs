@@ -80,7 +80,7 @@ impl Variables {
         }
     }
 
-    /// Applies the limits to `result` that the doc comment of the type describes.
+    /// Returns `result` within the limits of [`Variables`].
     pub(crate) fn limited_result(&self) -> BTreeMap<&str, &str> {
         let size = |(name, value): &(&str, &str)| name.len() + value.len();
         let entries = || self.result.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -46,16 +46,17 @@ pub use error::EngineError;
 use report::{Failures, Held};
 
 /// How many targets are worked on at once, in all namespaces: enough to keep the API server busy, few enough that it
-/// can serve others.
+/// can serve other clients.
 const PARALLEL_TARGETS: usize = 40;
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
-/// How soon a target is decided on again that cannot be seen.
+/// The delay before a target is decided on again while the view cannot be trusted.
 const BLIND_AGAIN: Duration = Duration::from_secs(1);
-/// How long the work under way may take after the process was asked to stop: the time-out of a request, and some.
+/// How long the work under way may take after the process was asked to stop: the time-out of a request, and a few
+/// seconds more.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The namespace that asks for work on a target; none if nothing on it is to be decided.
+/// The namespace that asks for work on a target; `None` if there is nothing to decide on the target.
 type Asker = Option<Arc<str>>;
 
 /// The engine.
@@ -64,15 +65,15 @@ pub struct Engine {
     queue: Queue<Key, Asker>,
     performer: Performer,
     in_flight: JoinSet<(Key, Report)>,
-    /// The key of each task, so that a target is found again whose work has panicked.
+    /// The key and the start of each task. If a task panics, the key shows which target the work was for.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose last actions could not be carried out.
     failures: HashMap<Key, Failures>,
-    /// Writes that the API server accepted without storing a change; each is not repeated before its time.
+    /// Writes that the API server accepted without storing a change; no write is repeated before the time beside it.
     ignored: HashMap<Key, Vec<(Mark, Instant)>>,
     /// The announcements of writes whose outcome is unknown.
     unconfirmed: UnconfirmedAnnouncements,
-    /// The ends that another process may not have announced.
+    /// The ends of executions that another process may not have announced.
     ends: Ends,
     leadership: Leadership,
     /// Whether a term of this process is under way. A follower keeps its view, and decides nothing.
@@ -102,11 +103,11 @@ pub struct Settings {
     pub max_staleness: Duration,
     /// The wall clock.
     pub clock: Clock,
-    /// The rest of the configuration in force; it changes.
+    /// The rest of the configuration in force, which can change.
     pub config: watch::Receiver<Arc<InForce>>,
-    /// Whether the CRD of executions has the fields that decisions depend on; it changes.
+    /// Whether the CRD of executions has the fields that decisions depend on; this can change.
     pub fitness: watch::Receiver<Fitness>,
-    /// The state of the policies that guard clearances and cancellations; it changes.
+    /// The state of the policies that guard clearances and cancellations, which can change.
     pub guard: watch::Receiver<Guard>,
     /// The observer of each decision, if there is one.
     pub observer: Option<DecisionObserver>,
@@ -171,7 +172,7 @@ impl Engine {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.change_leadership(term),
-                // All later decisions follow the new configuration, and executions that wait may not have to any more.
+                // All later decisions follow the new configuration, and waiting executions may no longer have to wait.
                 Ok(()) = self.settings.config.changed() => {
                     self.show_pauses();
                     self.rule_circuits();
@@ -188,7 +189,7 @@ impl Engine {
                 Some(delivery) = self.watch_events.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads && !self.is_unfit() => {
                     self.decide_on(key);
-                    // A schedule that waits for a turn to probe, or a target that waits for a place, may have got it.
+                    // A waiting schedule may have got its turn to probe, or a waiting target its place.
                     self.enqueue_changed();
                 }
                 _ = tick.tick() => {
@@ -216,8 +217,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins to decide on all targets, or stops deciding. The work under way at the end of a term finishes: its writes
-    /// are given up, and the outcome of earlier ones is kept.
+    /// Begins to decide on all targets, or stops deciding. Work in progress at the end of a term finishes: it gives up
+    /// its unanswered writes, and the outcome of answered writes is kept.
     fn change_leadership(&mut self, term: Term) {
         self.queue.clear();
         self.unconfirmed.clear();
@@ -230,7 +231,7 @@ impl Engine {
             self.tell_of_ends();
             self.enqueue_all();
         } else {
-            // The leader shows them.
+            // Only a leader shows these metrics.
             self.block_gauges.forget_all();
             self.recurring.forget_all();
             self.schedules.forget_all();
@@ -242,7 +243,7 @@ impl Engine {
 
     /// Decides on one target, and starts carrying the decision out.
     fn decide_on(&mut self, key: Key) {
-        self.index.settle(&key); // whoever has its turn has no write on its way
+        self.index.settle(&key); // a key that has its turn has no write in flight
         self.index.show_circuits(&key);
         let config = Arc::clone(&self.settings.config.borrow());
         let target = self.index.entry(&key).map(|entry| &entry.target);
@@ -274,7 +275,7 @@ impl Engine {
         let is_written = |execution: &Uid| self.index.is_awaited(&key, execution);
         let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &config.policy, &why, is_written, now);
-            // The first lists mark every target when they are complete, so it is not marked twice.
+            // No timer is needed before the first lists are complete, because their end marks every target.
             if self.index.is_synced() || !decision.waiting.is_empty() {
                 again = Some(BLIND_AGAIN);
             }
@@ -300,7 +301,7 @@ impl Engine {
             let what = expected.object().to_string();
             decide_unseen(&entry.target, &config.policy, (&what, since), is_written, now)
         } else {
-            return; // the list that is under way marks it again
+            return; // the end of the list in progress marks the target again
         };
         self.metrics.decided(started.elapsed());
         self.busy.show(&key, &entry.target, &decision);
@@ -340,7 +341,7 @@ impl Engine {
         self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
-    /// Reads objects live whose writes no watch has delivered for long.
+    /// Reads the objects live whose writes have not been delivered for a long time.
     fn read_awaited(&mut self, key: Key, now: Time) {
         let overdue = self.index.take_overdue(&key, now);
         let performer = self.start(key.clone());

@@ -4,9 +4,9 @@
 //! status write that it announces, or when the watch shows a write whose answer was lost (`unconfirmed`). If the event
 //! already exists, nothing is left to do. A crash between the write and the event loses the event, except for an end,
 //! which the next leader announces (`ends`). The conditions remain the source of truth. An event about a schedule is
-//! named by its uid and by a slot, a generation or a version, which distinguishes its transitions. An event about a
-//! circuit is named by the uid of the `ConfigMap`, the circuit's fingerprint and the time of its opening. An event
-//! about the `ConfigMap` is named by its uid and version, so that several replicas announce a version once.
+//! named by the schedule's uid and by a slot, a generation or a version, which distinguishes transitions. An event
+//! about a circuit is named by the uid of the `ConfigMap`, the circuit's fingerprint and the time of its opening. An
+//! event about the `ConfigMap` is named by its uid and version, so that several replicas announce a version once.
 
 mod attempts;
 mod circuits;

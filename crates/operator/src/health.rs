@@ -31,7 +31,7 @@ struct State {
     /// What the process waits for before it can work.
     awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
-    /// The error of each failing watch that was logged.
+    /// The last logged error of each failing watch.
     logged: HashMap<Kind, String>,
     /// What people have paused, as text. The process stays ready.
     paused: Option<String>,
@@ -241,8 +241,8 @@ impl Health {
 }
 
 impl State {
-    /// Returns the failures of the watches that every target needs, if `counts` returns true for the start of the
-    /// failure.
+    /// Returns the failures of the watches that every target needs, if `counts` returns true for the time of the
+    /// watch's last failure.
     fn failing(&self, counts: impl Fn(&Instant) -> bool) -> Vec<String> {
         let needed = self.failing.iter().filter(|(kind, (since, _))| Kind::NEEDED.contains(kind) && counts(since));
         let mut failing: Vec<String> = needed.map(|(kind, (_, error))| cannot_watch(*kind, error)).collect();

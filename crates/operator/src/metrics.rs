@@ -1,4 +1,4 @@
-//! The operator's metrics. Every label has a closed set of values, and every series a help text.
+//! The operator's metrics. Every label has a limited number of values at a time, and every metric has a help text.
 
 mod blocks;
 mod busy;
@@ -286,7 +286,8 @@ impl Metrics {
         self.0.errors.with_label_values(&[cause]).inc();
     }
 
-    /// Sets the gauges of the engine: queue, targets, synced, and the places of a namespace beside others.
+    /// Sets the gauges of the engine: queue, targets, synced, and the places of a namespace while other namespaces have
+    /// work.
     pub fn load(&self, queue_depth: usize, places: f64, targets: usize, synced: bool) {
         self.0.now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
         self.0.now.places.set(places);

@@ -53,7 +53,7 @@ use crate::traces::Traces;
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
 /// How many writes of one decision may be in flight. The skips of a storm are written in parallel, and one target still
-/// leaves the API server room for others.
+/// leaves the API server room for other targets.
 const PARALLEL_WRITES: usize = 16;
 /// How many conditions are evaluated in parallel: each evaluation takes up to 35 MiB of memory.
 const PARALLEL_CONDITIONS: usize = 2;

@@ -197,7 +197,7 @@ async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// Keeps a part that delivers to the engine from ending because the engine has ended.
+/// Keeps a part that delivers to the engine from ending first when the engine ends.
 ///
 /// An engine that fails drops its end of the channel before its error is known. The watches end then, but the error
 /// that the process reports must be the engine's.

@@ -45,7 +45,7 @@ pub struct Subject {
     pub generation: i64,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Box<str>,
-    /// Whether the execution is Running, so that it holds the target.
+    /// Whether the execution is Running, and therefore holds the target.
     pub is_running: bool,
     /// When the execution committed to its run, if it is Running.
     pub started_at: Option<Time>,

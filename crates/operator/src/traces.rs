@@ -1,7 +1,8 @@
 //! Sends the trace of each execution that ends to a collector, if the standard variables of OpenTelemetry ask for it.
 //!
-//! The spans come from the object that the API server stored, so a crash tears no trace. The queue is bounded, and a
-//! collector that is away delays no decision: spans that find no room are dropped.
+//! The spans come from the object that the API server stored, so a crash during an execution leaves no gap in its
+//! trace. The queue is bounded: if it is full, spans are dropped. An unavailable collector therefore delays no
+//! decision.
 
 mod client;
 mod environment;
@@ -25,7 +26,7 @@ use environment::{Environment, Wanted};
 
 /// The name of the service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has one.
 const SERVICE: &str = "wfe-operator";
-/// How long the last spans may take at the end, as the last events.
+/// How long the last spans may take to be sent when the process stops: the same as for the last events.
 const LAST_SPANS: Duration = Duration::from_secs(5);
 
 /// What a write has ended.
@@ -42,8 +43,8 @@ pub enum Ended {
 pub struct Traces(Option<Arc<BatchSpanProcessor>>);
 
 impl Traces {
-    /// Reads the variables of the process. Variables that cannot be used turn traces off, with a warning: no execution
-    /// must wait for them. Call it within a runtime.
+    /// Reads the variables of the process. Unusable variables turn traces off with a warning, because executions must
+    /// not depend on traces. Must be called within a runtime.
     #[must_use]
     pub fn of_process() -> Self {
         match Environment(|name: &str| std::env::var(name).ok()).wanted() {
@@ -79,7 +80,8 @@ impl Traces {
         }
     }
 
-    /// Returns the context of an attempt, as Tekton reads it from an annotation of the run; none if traces are off.
+    /// Returns the trace context of an attempt, as Tekton reads it from an annotation of the run; `None` if traces are
+    /// off.
     #[must_use]
     pub fn context_of(&self, execution: &Uid, attempt: u32) -> Option<String> {
         self.0.as_ref()?;
@@ -91,7 +93,7 @@ impl Traces {
     /// Sends the last spans, and stops.
     pub async fn stop(self) {
         let Some(processor) = self.0 else { return };
-        // It blocks its thread until the collector has answered.
+        // The shutdown blocks its thread until the collector has answered.
         let stopped = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(LAST_SPANS)).await;
         if !matches!(stopped, Ok(Ok(()))) {
             tracing::warn!("stopped with traces unsent");
@@ -99,7 +101,7 @@ impl Traces {
     }
 }
 
-/// Returns the attributes of this process: those of the variables, and else a name.
+/// Returns the attributes of this process: those in the variables, and a service name if the variables have none.
 fn resource() -> Resource {
     let named = Resource::builder().build();
     let has_name = named.iter().any(|(key, value)| {

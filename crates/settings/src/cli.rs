@@ -161,7 +161,7 @@ impl RunArgs {
     }
 }
 
-/// The shortest deadline of the operator: statuses hold whole seconds.
+/// The shortest duration other than 0 that a flag accepts, because statuses hold whole seconds.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 fn parse_namespace(text: &str) -> Result<String, String> {
@@ -172,7 +172,7 @@ fn parse_namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// The longest name of most objects.
+/// The length limit for the names of most kinds of objects.
 const LONGEST_NAME: usize = 253;
 
 fn parse_name(text: &str) -> Result<String, String> {

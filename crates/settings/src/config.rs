@@ -1,8 +1,8 @@
 //! The settings in force: the flags, overridden by the keys of the `ConfigMap` (section 14).
 //!
-//! A key of the `ConfigMap` stands for the flag of the same name, and is parsed like a last flag on the command line. A
-//! value therefore has one parser, one error message and one order of precedence. This module does not read the
-//! cluster, and does not report.
+//! A key of the `ConfigMap` stands for the flag of the same name, and is parsed as if it were the last flag on the
+//! command line. A value therefore has one parser, one error message and one order of precedence. This module does not
+//! read the cluster, and does not report.
 
 mod manifest;
 
@@ -25,9 +25,10 @@ use crate::table::{EXECUTION_NAMESPACE, LIMITS, keys};
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
                              service account and change its configuration";
 
-/// The limit of a value, in bytes. Apart from `limits`, the longest useful value, a log filter, has a few hundred.
+/// The limit of a value, in bytes. The longest useful value besides `limits` is a log filter, which has a few hundred
+/// bytes.
 const LONGEST_VALUE: usize = 1024;
-/// The limit of the value of `limits`, in bytes: twenty entries with the longest names have some twelve thousand.
+/// The limit of the value of `limits`, in bytes: twenty entries with the longest names have some twelve thousand bytes.
 const LONGEST_LIMITS: usize = 16 * 1024;
 /// The limit of a value or key in messages, in characters.
 pub const SHOWN: u32 = 64;
@@ -132,7 +133,7 @@ pub struct Problem {
     pub key: String,
     /// The value, cut to the limit.
     pub value: String,
-    /// The source of the value, because a flag may cause a contradiction.
+    /// The source of the value. A value that contradicts another one may come from a flag.
     pub source: Source,
     /// The fault.
     pub why: String,

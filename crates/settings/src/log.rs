@@ -26,15 +26,15 @@ pub enum LogFormat {
 /// # Errors
 /// If the text is neither.
 pub fn parse_level(text: &str) -> Result<String, String> {
-    // A word that is not a level would be the name of a target, and would silence all other targets.
+    // The filter would take any other word for the name of a log target, and silence all other log targets.
     let is_level = |directive: &str| LEVELS.contains(&directive.rsplit('=').next().unwrap_or_default());
     if let Some(strange) = text.split(',').find(|directive| !is_level(directive)) {
         return Err(format!("names no level in {strange:?}: one of {}", LEVELS.join(", ")));
     }
     let filter = match text {
         "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
-        // The part about kube applies even under a filter for all of kube; only a filter that names these targets
-        // overrides it.
+        // `KUBE_OFF` applies even if the text has a filter for all of kube. Only a filter for the same log targets
+        // overrides `KUBE_OFF`.
         _ => format!("{KUBE_OFF},{text}"),
     };
     EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())

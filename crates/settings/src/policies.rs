@@ -38,9 +38,9 @@ const FILES: [(&str, &str); 13] = files![
 /// Defaults that the API server adds to a manifest. Any other additional field is a change.
 const DEFAULTS: [(&str, &str); 3] = [("matchPolicy", "Equivalent"), ("scope", "*"), ("failurePolicy", "Fail")];
 
-/// The prefix of service accounts. The chart writes the account of its release into a policy.
+/// The prefix of the names of service accounts. The chart writes the account of its release into a policy.
 const ACCOUNT: &str = "system:serviceaccount:";
-/// The only account that no installation chooses. A policy that names another account here does not admit the garbage
+/// The only account that no installation chooses. A policy with another account in its place does not admit the garbage
 /// collector.
 const COLLECTOR: &str = "kube-system:generic-garbage-collector";
 

@@ -1,4 +1,4 @@
-//! The table of settings: what the definition of a flag does not contain about the key of the same name.
+//! The table of settings: the facts about each key that the definition of its flag does not contain.
 //!
 //! Each flag, its variable, default, help text and parser are defined once, in `cli`. From the table and `cli`, `make
 //! generate` writes every list of keys in the repository (with the program `settings`).
@@ -72,8 +72,8 @@ pub enum Kind {
     LogFilter,
     /// A list of limits for how many targets are worked on at the same time.
     Limits,
-    /// The name of an object. The chart creates the object and has its own value for the name, so the key does not
-    /// exist there.
+    /// The name of an object. The chart creates the object and has its own value for the name, so the chart has no such
+    /// key.
     ObjectName,
 }
 

@@ -1,4 +1,5 @@
-//! Tests reading objects of any shape: no panic, limited work, and no proof that the object does not contain.
+//! Tests reading objects of any shape: the reader does not panic, does limited work, and reports only proofs that an
+//! object contains.
 //!
 //! The objects are real ones with parts replaced, removed, repeated and moved, and random ones made of Tekton's keys.
 //! `PROPTEST_CASES=1000000 cargo test -p wfe-tekton any_shape` tries a million cases.
@@ -161,9 +162,9 @@ fn apply(object: &mut Value, place: prop::sample::Index, change: &Change) {
     }
 }
 
-/// Returns whether a step of a `TaskRun` runs or ended in a container. This shares no code with the reader under test.
-/// Steps in places that Tekton does not define (steps of a step, or of an artifact) prove nothing. If `steps` is not a
-/// list, a sign counts at any depth.
+/// Returns whether a step of a `TaskRun` runs or ended in a container. The function shares no code with the reader
+/// under test. Steps in places that Tekton does not define (steps of a step, or of an artifact) prove nothing. If
+/// `steps` is not a list, such a step counts at any depth.
 fn shows_a_step(status: &Value) -> bool {
     let retries = match &status["retriesStatus"] {
         Value::Array(attempts) => attempts.iter().any(steps_show),

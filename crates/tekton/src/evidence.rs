@@ -20,8 +20,8 @@ pub use sighting::Sighting;
 use sighting::{Child, Pod, Shows, Waiting};
 pub use verdict::Remains;
 
-/// The limit of observed tasks of a run. Tekton allows a matrix of 256 tasks. For a run with more tasks than this
-/// limit, nothing can prove that no step ran.
+/// The limit of observed tasks of a run. Tekton allows a matrix of 256 tasks. Nothing can prove that no step ran if a
+/// run has more tasks than `MAX_CHILDREN`.
 const MAX_CHILDREN: usize = 1024;
 /// The limit of remembered pods of a run.
 const MAX_PODS: usize = 1024;
@@ -34,7 +34,7 @@ pub struct Evidence {
     replayed: Option<Box<str>>,
     /// Whether versions may have been missed while something could run.
     interrupted: bool,
-    /// The name of an object that only its own controller understands, so it may have run anything.
+    /// The name of an object that may have run anything, because only its own controller understands it.
     opaque: Option<Box<str>>,
     /// The name of a deleted task.
     vanished: Option<Box<str>>,

@@ -15,8 +15,8 @@ use crate::reasons::{Meaning, RunReason, SkipReason};
 use crate::words::{BundleError, Fetch, MAX_MESSAGE, bundle_error};
 use blame::{Blamed, blame};
 
-/// The limit of a shown image name, in characters. Nearly all names are shorter, and the text around the name still has
-/// room.
+/// The limit of a shown image name, in characters. Nearly all names are shorter, and the limit leaves room for the text
+/// around the name.
 const MAX_IMAGE: u32 = 255;
 
 /// Examines the objects that a failed run left, together with the evidence that was collected while it ran.
@@ -97,7 +97,7 @@ fn cause(
     }
 }
 
-/// Returns advice if Tekton refuses a run because it lacks something that this operator never provides.
+/// Returns advice if Tekton refuses a run whose pipeline needs something that this operator never provides.
 fn remedy(reason: &str) -> &'static str {
     match RunReason::parse(reason) {
         Some(RunReason::InvalidWorkspaceBinding | RunReason::RequiredWorkspaceMarkedOptional) => {

@@ -217,7 +217,7 @@ impl<'a> Pod<'a> {
     }
 
     /// Returns whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
-    /// the pod, do not count. They and injected containers are init containers without the prefix of a sidecar.
+    /// the pod, do not count. Tekton's own and injected containers are init containers without the prefix of a sidecar.
     pub(crate) fn has_ever_run(self) -> bool {
         let status = &self.0.data["status"];
         let is_sidecar = |container: &&Value| text(container, "name").is_some_and(|name| name.starts_with("sidecar-"));
@@ -228,7 +228,7 @@ impl<'a> Pod<'a> {
                 .into_iter()
                 .any(|state| ["running", "terminated"].into_iter().any(|kind| container[state][kind].is_object()))
         };
-        // If a pod is no longer Pending, one of its containers ran, or it is unknown whether one did.
+        // In a pod that is no longer Pending, a container ran or may have run.
         !matches!(text(status, "phase"), None | Some("Pending")) || containers.chain(sidecars).any(has_left)
     }
 }

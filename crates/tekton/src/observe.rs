@@ -141,8 +141,8 @@ fn total_tasks(data: &Value) -> Option<u16> {
     u16::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
 }
 
-/// Names the parameters of a run that its pipeline does not declare, the target first, because Tekton does not report
-/// them. The list is empty until Tekton has fetched the pipeline.
+/// Returns the parameters of a run that its pipeline does not declare, the target first. Tekton does not report them.
+/// The list is empty until Tekton has fetched the pipeline.
 fn undeclared(data: &Value) -> Box<[Box<str>]> {
     let Some(pipeline) = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object()) else {
         return Box::default();
@@ -204,7 +204,7 @@ fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Opt
     let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
     let managed_by = text(&data["spec"], "managedBy").filter(|manager| !manager.is_empty());
     Some(StopRequest {
-        // A person's cancellation has no time in the object; the index adds it.
+        // The object does not record when a person cancelled the run, so the index adds a time.
         since: if is_requested { asked_at } else { deleted_at },
         deleted_at,
         // Events and the statuses of waiting executions quote this text.

@@ -1,5 +1,5 @@
-//! Reads the steps in a task's pod, and the run or task that an object was created for. People use this to look at one
-//! run.
+//! Reads the steps in a task's pod, and the run or task that an object was created for. The plugin uses these functions
+//! to show one run.
 
 use serde_json::Value;
 
@@ -101,7 +101,7 @@ pub fn task_run_of(pod: Object<'_>) -> Option<&str> {
     owner(pod, "TaskRun").or_else(|| pod.labelled(TASK_RUN))
 }
 
-/// Returns the name of the run that a pod or a `TaskRun` belongs to. On a pod, only the label shows it.
+/// Returns the name of the run that a pod or a `TaskRun` belongs to. A pod names its run only in a label.
 #[must_use]
 pub fn run_of(object: Object<'_>) -> Option<&str> {
     owner(object, crate::KIND).or_else(|| object.labelled(RUN_LABEL))

@@ -126,10 +126,10 @@ pub(crate) fn story(name: &str) -> Story {
     story_of(VERSIONS[0], name)
 }
 
-/// The expected result of each story. It contains whether anything ran (status and reason of the condition `Started`).
-/// For a failed run it also contains the reason, the task to blame (`name@index/step=exit code`), whether the run was
-/// cancelled, and how many tasks were done. Both versions of Tekton lead to the same result, except for an eviction:
-/// the older one reports only `Failed`.
+/// The expected result of each story. Each result contains whether anything ran (status and reason of the condition
+/// `Started`). For a failed run it also contains the reason, the task to blame (`name@index/step=exit code`), whether
+/// the run was cancelled, and how many tasks were done. Both versions of Tekton lead to the same result, except for an
+/// eviction: the older one reports only `Failed`.
 pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
     ("all-tasks-skipped", "False", "NoTaskRun", None),
     ("bad-graph", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),

@@ -1,4 +1,4 @@
-//! Parses the two messages for which no field has the same information.
+//! Parses the two messages whose information is in no field.
 //!
 //! Each message is accepted only in the exact form in which its author writes it, because single words prove nothing.
 

@@ -11,9 +11,9 @@ use wfe_core::trouble::OwnCause;
 
 use crate::error_chain::with_causes;
 
-/// The limit of a delay that the API server, or a program in its place, asks for: as long as the operator itself waits
-/// after many failures. A server that is still busy asks again. A server that asks for a day must not stop a target for
-/// a day.
+/// The limit of the delay that the API server, or a proxy in front of it, asks for. It is as long as the operator's own
+/// wait after many failures. A server that is still busy asks again. A server that asks for a day must not stop a
+/// target for a day.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +42,8 @@ impl CallError {
         }
     }
 
-    /// Returns whether the failed write may have succeeded. The end of a term is no such case: the next leader
-    /// announces what happened.
+    /// Returns whether the failed write may have succeeded. The result is false at the end of a term, because the next
+    /// leader announces what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
@@ -60,7 +60,8 @@ impl CallError {
         matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
-    /// Returns the operator's own fault that caused a refusal, if any. The content of the request was not judged then.
+    /// Returns the operator's own fault that caused a refusal, if any. The API server did not judge the content of such
+    /// a request.
     #[must_use]
     pub fn own_cause(&self) -> Option<OwnCause> {
         let Self::Refused(status) = self else { return None };

@@ -46,8 +46,8 @@ pub struct Entry {
     pub target: Target,
     beside: UidMap<Beside>,
     expected: Expectations,
-    /// The executions and runs that were deleted since the last decision. If the answer of a write to one of them comes
-    /// late, its delivery is not awaited.
+    /// The executions and runs that were deleted since the last decision. If the answer to a write to one of them
+    /// arrives late, the operator does not await the delivery of the write.
     vanished: SmallMap<()>,
     /// The evidence about runs, by uid, until their executions have ended.
     evidence: UidMap<Evidence>,
@@ -103,8 +103,8 @@ pub struct Index {
     leaving: HashSet<Box<str>>,
     /// The names of the namespaces with executions or schedules. Records share these strings.
     shared: HashSet<Arc<str>>,
-    /// When a triage began for a schedule of a namespace within the last hour, by the schedule's status or because this
-    /// process requested the triage.
+    /// The triages that began within the last hour: the namespace of each schedule, and when its triage began. The time
+    /// comes from the schedule's status, or from this process's own request.
     triages: HashMap<Uid, (Arc<str>, Time)>,
     /// The shared copies of what executions run, and of what the children of schedules would run.
     origins: Interner<Arc<Origin>>,
@@ -123,7 +123,7 @@ pub struct Index {
     limited: AllPlaces,
 }
 
-/// The targets by key. Entries are boxed, because a hash table reserves room for half as many more.
+/// The targets by key. Entries are boxed, because a hash table reserves room for half as many additional entries.
 type Targets = HashMap<Key, Box<Entry>>;
 
 /// The progress of the lists of one kind.
@@ -133,7 +133,7 @@ struct List {
     epoch: u64,
     /// Whether a list has been completed. Before that, nothing is known about the kind.
     complete_once: bool,
-    /// The position in the order of creation that all objects added by the current list get.
+    /// The position of the current list in the order of creation. All objects that the list adds get this position.
     place: u64,
     /// The objects that the current list has delivered.
     seen: Option<HashSet<Uid>>,
@@ -253,7 +253,7 @@ impl Index {
 
     /// Returns a target if it may be decided on now: all watches have delivered, no list is in progress, and the
     /// process's own writes were seen. Half a list can contain an execution's newest run and lack an earlier one. The
-    /// watch of schedules does not matter here: without it, only schedules are not decided on.
+    /// watch of schedules does not matter here: without it, only decisions on schedules wait.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
         let is_awaited = |entry: &Entry| entry.expected.holds(entry.target.blind_to_schedules);

@@ -137,8 +137,8 @@ fn is_final(phase: Option<&str>) -> bool {
     [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()))
 }
 
-/// Returns whether a condition applies only before the end of an execution. It may be left in a status whose end
-/// another program wrote.
+/// Returns whether a condition applies only before the end of an execution. Such a condition may be left in a status
+/// whose end another program wrote.
 #[must_use]
 pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
     matches!(
@@ -202,7 +202,7 @@ pub fn conditions(data: &Value) -> Vec<Condition> {
         .collect()
 }
 
-/// Reads what an execution waits for according to its status, and for how long its run has been tried.
+/// Reads from a status what the execution waits for, and for how long the operator has tried to create its run.
 fn waiting_shown(conditions: &[Condition]) -> Option<WaitingShown> {
     let waiting = conditions.iter().find(|condition| condition.type_ == WAITING && condition.status == "True")?;
     let tried = tries::read(&waiting.message).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Reads only those parts of a listed or watched object that the operator uses.
 //!
-//! `DynamicObject` keeps the whole object and parses it twice; `managedFields` alone are often half of it. A start
-//! reads a hundred thousand objects, while the API server is just as busy sending them.
+//! `DynamicObject` keeps the whole object and parses it twice; `managedFields` alone are often half of it. A start may
+//! read a hundred thousand objects.
 
 use std::borrow::Cow;
 use std::cell::Cell;

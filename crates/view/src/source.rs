@@ -17,8 +17,8 @@ pub const PAGE: u32 = 500;
 pub fn namespace_of<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
         Kind::Execution | Kind::Schedule => watch_namespace,
-        // All namespaces, even if the executions of only one are watched. Their targets may be in any namespace, and a
-        // pause of the target's namespace applies.
+        // All namespaces, even if the operator watches the executions of one namespace only. A target may be in any
+        // namespace, and a pause of that namespace applies.
         Kind::Namespace => None,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
     }
@@ -57,8 +57,8 @@ impl Pages {
         self.next.as_ref()
     }
 
-    /// Adds a page, and keeps only the objects for which `is_kept` returns true: there may be many times as many
-    /// others.
+    /// Adds a page, and keeps only the objects for which `is_kept` returns true. A list may contain many more other
+    /// objects.
     pub fn take_in(&mut self, page: ObjectList<PartialObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
         let objects = page.items.into_iter().map(|PartialObject { object, .. }| object);
         self.objects.extend(objects.filter(is_kept));
@@ -78,7 +78,7 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::Execution => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution"),
         Kind::Run => (wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND),
         Kind::TaskRun => (wfe_tekton::GROUP, wfe_tekton::VERSION, "TaskRun"),
-        // The only kind of Tekton's that has no v1.
+        // The only kind of Tekton that has no version v1.
         Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
         Kind::Pod => ("", "v1", "Pod"),
         Kind::Namespace => ("", "v1", "Namespace"),

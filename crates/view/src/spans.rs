@@ -1,7 +1,7 @@
 //! The trace of an ended execution, from its own object alone.
 //!
-//! Every id follows from the uid of the execution, so each process makes the same tree. A crash tears none. A span
-//! has names, phases and reasons, and no message: a message can quote the value of a parameter.
+//! Every id follows from the uid of the execution, so each process makes the same tree, even after a crash. A span has
+//! names, phases and reasons, and no message: a message can quote the value of a parameter.
 
 use kube::api::DynamicObject;
 use serde::Deserialize;
@@ -17,19 +17,19 @@ const EXECUTION: &str = "execution";
 /// A part of an execution, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its id.
+    /// The id of the span.
     pub id: [u8; 8],
-    /// The id of the span that it is part of; none for the root.
+    /// The id of the span that contains this one; `None` for the root.
     pub parent: Option<[u8; 8]>,
-    /// What it is, such as `attempt 2`.
+    /// The name of the part, such as `attempt 2`.
     pub name: String,
-    /// When it began.
+    /// When the part began.
     pub start: Time,
-    /// When it ended; never before it began, even if two clocks disagree.
+    /// When the part ended; never before `start`, even if two clocks disagree.
     pub end: Time,
     /// Names, phases and reasons.
     pub attributes: Vec<(&'static str, String)>,
-    /// Why it failed, if it did.
+    /// Why the part failed, if it failed.
     pub failed: Option<FailureReason>,
 }
 
@@ -43,7 +43,7 @@ pub fn trace_id(uid: &str) -> [u8; 16] {
     }
 }
 
-/// Returns the id of the span of an attempt, which is the parent of what Tekton traces of the attempt's run.
+/// Returns the id of the span of an attempt. This span is the parent of Tekton's spans of the attempt's run.
 #[must_use]
 pub fn attempt_id(uid: &str, attempt: u32) -> [u8; 8] {
     first_bytes(uid, &attempt_name(attempt))
@@ -59,7 +59,7 @@ fn first_bytes<const N: usize>(uid: &str, name: &str) -> [u8; N] {
     std::array::from_fn(|place| hash[place])
 }
 
-/// Returns the spans of an execution that is Completed or Failed, the root first; none of any other.
+/// Returns the spans of an execution that is Completed or Failed, the root first. Other executions have no spans.
 #[must_use]
 pub fn spans_of(execution: &DynamicObject) -> Vec<Span> {
     EndedExecution::read(execution).map(|execution| execution.spans()).unwrap_or_default()
@@ -115,7 +115,7 @@ impl<'a> EndedExecution<'a> {
             if let Some(before) = ended_at.filter(|_| number > 1) {
                 spans.push(self.child(&format!("wait {number}"), before, began.unwrap_or(ended)));
             }
-            // An attempt without a begin and a reason was only waited for.
+            // An attempt without a begin and a reason did not begin: the execution only waited for it.
             if began.is_some() || attempt.reason.is_some() {
                 let mut span = self.child(&attempt_name(number), began.unwrap_or(ended), ended);
                 span.attributes.extend(attempt.pipeline_run.map(|run| ("wfe.pipelinerun", run)));
@@ -155,7 +155,7 @@ impl<'a> EndedExecution<'a> {
         }
     }
 
-    /// Returns the attempts. An execution without a retry policy has one if it got its turn.
+    /// Returns the attempts. An execution without a retry policy has one attempt if it got its turn.
     fn attempts(&self) -> Vec<AttemptStatus> {
         if !self.status.attempts.is_empty() {
             return self.status.attempts.clone();

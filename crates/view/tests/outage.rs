@@ -84,8 +84,7 @@ struct Play {
     news: Vec<(Time, CircuitNews)>,
     version: u64,
     fails: Fails,
-    /// How many schedules, counted from the first, have their executions refused by the API server from the start of
-    /// the outage on.
+    /// The API server refuses the executions of this many schedules, counted from the first, once the outage has begun.
     refused: usize,
     /// How long a run takes.
     takes: fn(&Play) -> TimeDelta,
@@ -408,8 +407,8 @@ fn without_circuits_each_schedule_finds_out_for_itself() {
 }
 
 /// Some schedules have a wrong tag, or the API server refuses their executions, while the registry works. Circuits then
-/// change nothing, neither for the healthy nor for the broken schedules, and no matter whether slots are spread.
-/// `WFE_TEST_ALL=1` also simulates fewer and more broken schedules.
+/// change nothing for healthy or broken schedules, whether slots are spread or not. `WFE_TEST_ALL=1` also simulates
+/// fewer and more broken schedules.
 #[test]
 fn what_is_broken_by_itself_holds_nobody() {
     let spread = json!({"interval": "60s", "spread": "59s"});

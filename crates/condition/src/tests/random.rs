@@ -1,5 +1,5 @@
-//! Tests random conditions and random texts. Every accepted condition can be evaluated, and only those errors occur
-//! that its types allow.
+//! Tests random conditions and random texts. Every accepted condition can be evaluated, and fails only with errors that
+//! its types allow.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use fastrand::Rng;
 use crate::variables::Variables;
 use crate::{RunError, Unusable, ask, check};
 
-/// The number of conditions that each of the three tests tries; the second number with `WFE_TEST_ALL=1`: 225,000
+/// The number of conditions that each of the three tests tries. With `WFE_TEST_ALL=1` it is `LONG`: 225,000 conditions
 /// together.
 const SHORT: u64 = 2_000;
 const LONG: u64 = 75_000;

@@ -32,8 +32,8 @@ use crate::cluster::staleness::{Staleness, StalenessLayer};
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-/// The time-out of a request. The API server gives an admission webhook ten seconds. A longer time-out here shows a
-/// webhook's time-out as an error of its own, and not as an unknown outcome.
+/// The time-out of a request. The API server gives an admission webhook ten seconds. With a longer time-out here, the
+/// time-out of a webhook appears as its own error, and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The writes whose latency measures how busy the API server is. Nearly all writes of a burst are of these kinds, and
 /// webhooks of other projects rarely apply to them.
@@ -166,7 +166,8 @@ impl Cluster {
         })
     }
 
-    /// Returns the resource of a watch: of one namespace, or of all namespaces for executions and schedules.
+    /// Returns the resource of a watch. Executions and schedules are watched in `watch_namespace`, or in all namespaces
+    /// if it is `None`.
     #[must_use]
     pub fn watched<K>(&self, kind: Kind, watch_namespace: Option<&str>) -> Api<K>
     where

@@ -119,7 +119,7 @@ pub async fn read_first(
             CallError::Refused(_) | CallError::NotLeading => String::new(),
         };
         let awaited = format!("cannot read {place}: {error}{advice}");
-        // The first failure is often a short one. A failure that repeats is logged once.
+        // The first failure often lasts only a moment, so a failure is logged only if it repeats, and only once.
         if attempt > 1 && logged != awaited {
             tracing::warn!(%error, "cannot read {place}, which is tried again and again{advice}");
             logged.clone_from(&awaited);

@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 /// a file.
 ///
 /// # Errors
-/// The fault. Faults in values are printed on standard error before.
+/// The fault. Faults in values are printed on standard error first.
 pub async fn print(args: ConfigArgs, flags: Flags) -> anyhow::Result<()> {
     args.run.policy().context("the flags cannot be used")?;
     let place = Place::of(&args.run);

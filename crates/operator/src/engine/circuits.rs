@@ -68,8 +68,8 @@ impl Engine {
         self.index.set_circuit_policy(&config.policy);
     }
 
-    /// Updates the circuits from new ends of executions, and announces the changes of circuits. The index marks their
-    /// targets.
+    /// Updates the circuits from new ends of executions, and announces the changes of circuits. The index marks the
+    /// affected targets.
     pub(super) fn update_circuits(&mut self) {
         let news = self.index.update_circuits(self.settings.clock.now());
         if self.leads {

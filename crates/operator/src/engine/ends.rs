@@ -22,7 +22,7 @@ const MOST: usize = 4096;
 pub struct Ends(BTreeMap<Uid, (Time, ExecutionId, EndShown)>);
 
 impl Ends {
-    /// Records the end of an execution from a delivered version. If the previous version had not ended, the end was
+    /// Records the end of an execution from a delivered version. Without an end in the previous version, the end was
     /// written just now, whatever time the status shows.
     pub fn note(&mut self, record: &ExecutionRecord, went_on: bool, now: Time) {
         let Some(end) = record.end.as_deref() else { return };

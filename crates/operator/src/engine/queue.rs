@@ -22,7 +22,7 @@ use crate::cluster::lane::{Beside, Lane, MOST};
 const FARTHEST: Duration = Duration::from_hours(1);
 
 /// For how long all namespaces are limited after the queue has switched to another namespace. A namespace that had work
-/// once often has more soon, and then does not wait behind a crowd.
+/// once often has more work soon. That work then does not wait behind a crowd.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
 /// A namespace with at most this many keys and requests goes before all namespaces with more.
@@ -32,8 +32,8 @@ const FEW: u32 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u32,
-    /// How many of these works do not hang: all of them minus the hanging requests. Hanging work fills no place while
-    /// other namespaces have work, because it would block a namespace with one place.
+    /// How many keys in progress do not hang: `all` minus the hanging requests. Hanging work fills no place while other
+    /// namespaces have work, because it would block a namespace with one place.
     lately: u32,
     /// Whether the namespace has more than a few keys or requests.
     is_crowd: bool,

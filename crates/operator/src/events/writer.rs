@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::verb::Verb;
 
 /// How many events may wait to be written. A storm of ten thousand skips lost a quarter of its events with a limit of
-/// four thousand. The events take some 8 MB. Beyond the limit events are dropped and counted, because decisions must
+/// four thousand. A full queue takes some 8 MB. Beyond the limit events are dropped and counted, because decisions must
 /// not wait for them.
 const WAITING: usize = 16_384;
 /// How many events are written in parallel.

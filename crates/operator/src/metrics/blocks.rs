@@ -12,7 +12,7 @@ use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
 
-/// The label of targets without their own series: every target name contains a `/`.
+/// The label of targets without their own series. It is no target's name, because every target name contains a `/`.
 const OVERFLOW: &str = "overflow";
 
 /// How many blocked targets are named: an alert shows a few of them, and `kubectl wfe status` all.
@@ -75,11 +75,11 @@ pub struct BlockGauges {
 
 /// What is shown of a target.
 struct Shown {
-    /// The label of its own series; none without one.
+    /// The label of the target's own series; `None` if the target has none.
     label: Option<Box<str>>,
     failures: u32,
     block: Option<BlockReason>,
-    /// The labels of its series among the names of blocked targets; none without one.
+    /// The labels of the target's own series in `info`; `None` if the target has none.
     info: Option<[Box<str>; 3]>,
 }
 
@@ -91,7 +91,7 @@ impl BlockGauges {
         Self { failures, blocked, info, shown: HashMap::new() }
     }
 
-    /// Shows the blocks of a target with this name; a target whose name cannot be read has none.
+    /// Shows the blocks of a target with this name. A target without a readable name has no series.
     pub fn show(&mut self, key: &Key, name: Option<&str>, blocks: &TargetBlocks) {
         let block = blocks.reason();
         let failures = blocks.consecutive_failures;
@@ -205,7 +205,8 @@ mod tests {
         show(&mut gauges, "node/b", 0, Some(BlockReason::PreviousExecutionFailed));
         assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 5)]));
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 1), ("PreviousExecutionFailed", 1)]));
-        // Of two blocked targets, one has a name: labels are in the order of their names.
+        // One of the two blocked targets is named; the other is in the shared series. Labels are sorted by name, so the
+        // first one is `execution`.
         assert_eq!(series(&gauges.info.gauge), pairs(&[("", 1), ("ops/w", 1)]));
         show(&mut gauges, "node/a", 0, None);
         gauges.forget(&Key::Chain(TargetName::parse("node/b").unwrap().chain()));

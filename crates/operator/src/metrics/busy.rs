@@ -16,7 +16,7 @@ use wfe_view::index::Key;
 
 use super::now::{Now, slow_label};
 
-/// The label of namespaces without their own series: no namespace has a `_` in its name.
+/// The label of namespaces without their own series. It is no namespace's name, because such a name contains no `_`.
 const OTHERS: &str = "_others";
 
 /// How many namespaces have their own series: each costs Prometheus memory for weeks.
@@ -37,17 +37,17 @@ pub struct BusyGauges {
 /// The share of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Busy {
-    /// The reasons of its waiting executions.
+    /// The reasons of the target's waiting executions.
     waiting: Vec<&'static str>,
     /// How many executions of each namespace are Pending, and how many Running.
     unfinished: BTreeMap<Arc<str>, [i64; 2]>,
-    /// Whether it drains, and whether it does so for too long.
+    /// `Some` if the target drains; true if it has drained for too long.
     draining: Option<bool>,
     /// How many executions wait for their next attempt.
     retry_waits: usize,
-    /// How many of its runs were cancelled, and Tekton does not stop them.
+    /// How many cancelled runs of the target Tekton does not stop.
     cancels_unanswered: usize,
-    /// Whether one of its failed runs cannot be examined.
+    /// Whether a failed run of the target cannot be examined.
     is_examined_in_vain: bool,
 }
 
@@ -134,15 +134,17 @@ fn unfinished(target: &Target) -> BTreeMap<Arc<str>, [i64; 2]> {
     unfinished
 }
 
-/// The executions that have not ended, Pending and Running, by namespace. A namespace without one has no series.
+/// The executions that have not ended, Pending and Running, by namespace. A namespace without such executions has no
+/// series.
 struct Unfinished {
     gauge: IntGaugeVec,
-    /// The counts of each namespace, and whether it has its own series: it keeps that while it counts something.
+    /// The counts of each namespace, and whether it has its own series. A namespace keeps its series while one of its
+    /// counts is above zero.
     counts: BTreeMap<Arc<str>, ([i64; 2], bool)>,
     /// How many namespaces have their own series.
     series: usize,
     most: usize,
-    /// The sum of the other namespaces.
+    /// The sum of the namespaces without their own series.
     others: [i64; 2],
 }
 
@@ -174,7 +176,7 @@ impl Unfinished {
     fn show(&self, label: &str, counts: [i64; 2]) {
         for (phase, count) in ["Pending", "Running"].into_iter().zip(counts) {
             if counts == [0, 0] {
-                // It has no series if it never counted anything.
+                // The removal fails if the series never existed.
                 let _ = self.gauge.remove_label_values(&[label, phase]);
             } else {
                 self.gauge.with_label_values(&[label, phase]).set(count);

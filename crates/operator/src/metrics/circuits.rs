@@ -10,7 +10,7 @@ use super::series::LimitedSeries;
 
 /// The limit of circuits with their own series (section 13.7).
 const MAX_CIRCUITS: usize = 100;
-/// The label of all other circuits: every fingerprint contains a slash.
+/// The label of all other circuits. It is no fingerprint, because every fingerprint contains a slash.
 const OVERFLOW: [&str; 1] = ["overflow"];
 
 /// The metrics of circuits. Cheap to clone.

@@ -1,4 +1,4 @@
-//! The gauges of the present state, which decisions and a tick each second update.
+//! The gauges of the present state. Decisions update them, and so does a tick each second.
 
 use prometheus::{Gauge, GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
 use wfe_core::trouble::OwnCause;

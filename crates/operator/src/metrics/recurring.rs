@@ -1,7 +1,7 @@
 //! The gauge of workflows that succeed on one target again and again.
 //!
 //! A decision on a target finds its recurrences. Each tick counts the shown recurrences again, because successes grow
-//! old without a decision. Nothing is kept of a target without a recurrence.
+//! old without a decision. A target without a recurrence is not stored.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
 
-/// The label of recurrences without their own series: every target name contains a `/`.
+/// The label of recurrences without their own series. It is no target's name, because every target name contains a `/`.
 const OVERFLOW: &str = "overflow";
 
-/// How many recurrences are named. Each has an alert of its own, and nobody reads more.
+/// How many recurrences are named. Each has its own alert, and nobody reads more alerts than that.
 const NAMED: usize = 50;
 
 /// Makes the gauge.
@@ -64,7 +64,7 @@ impl RecurringGauges {
         self.shown.insert(key.clone(), shown.collect());
     }
 
-    /// Counts again what is shown. It costs a comparison for each recurrence whose count stays.
+    /// Counts the shown recurrences again. A recurrence whose count stays costs one comparison.
     pub fn tick(&mut self, now: Time) {
         let series = &mut self.series;
         self.shown.retain(|_, of_target| {

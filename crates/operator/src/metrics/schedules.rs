@@ -17,7 +17,8 @@ use wfe_view::index::Key;
 use self::each::EachSchedule;
 use super::series::LimitedSeries;
 
-/// The labels of schedules without their own series: a namespace name has no capital letters.
+/// The labels of schedules without their own series. No schedule has these labels, because a namespace name has no
+/// capital letters.
 const OVERFLOW: [&str; 2] = ["OVERFLOW", "OVERFLOW"];
 
 /// The metrics of schedules. Cheap to clone.
@@ -222,7 +223,7 @@ impl ScheduleGauges {
     /// Shows the schedules of a target as they were judged.
     pub fn show(&mut self, key: &Key, target: &Target, judged: &[(ScheduleId, ScheduleJudgement)]) {
         if target.schedules.is_empty() && !self.shown.contains_key(key) && !self.each.knows(key) {
-            return; // as on most targets
+            return; // most targets have no schedules
         }
         self.forget_standing(key);
         self.each.show(key, target);

@@ -51,7 +51,7 @@ pub struct OfExecution {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AnnouncementKey(Uid, &'static str);
 
-/// A write to an execution, or for one.
+/// A write that concerns an execution.
 #[derive(Clone, Debug)]
 pub(crate) enum AnnouncedWrite {
     /// The creation of a run with this name.

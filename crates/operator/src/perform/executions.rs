@@ -80,8 +80,8 @@ impl Performer {
         }
     }
 
-    /// Skips a batch of executions after one live read of their common fact. The read comes after the creation of each
-    /// execution.
+    /// Skips a batch of executions after one live read of their common fact. All of these executions were created
+    /// before this read.
     pub(super) async fn skip_all(
         self,
         common: Arc<Common>,

@@ -18,8 +18,8 @@ use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Confirms facts by live reads, in order, and returns the results. The first fact that is not confirmed ends it
-    /// with an error.
+    /// Confirms facts by live reads, in order, and returns the results. Stops with an error at the first fact that is
+    /// not confirmed.
     pub(super) async fn confirm(&self, common: &Common, facts: &[Fact]) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         for fact in facts {

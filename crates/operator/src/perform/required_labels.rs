@@ -2,7 +2,8 @@
 //! admission, it has no owner.
 //!
 //! A mutating admission webhook can remove labels and annotations. Such a run is deleted at once, and its execution
-//! ends: the next run would lose them, too. Otherwise a new run would be created with each delivery of the watch.
+//! ends, because the next run would lose them, too. If the execution continued, each delivery of the watch would create
+//! a new run.
 
 use std::collections::BTreeMap;
 

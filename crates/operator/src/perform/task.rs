@@ -40,7 +40,7 @@ pub struct Common {
     pub target: Option<TargetName>,
     /// The defaults of the configuration at the time of the decision.
     pub defaults: Defaults,
-    /// The uids of holders that skips name and that no watch delivers.
+    /// The uids of executions that no watch delivers, and that skips name as holders of the target.
     pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,

@@ -27,7 +27,7 @@ use super::environment::Wanted;
 /// The largest answer that is read: a collector answers with a count and a message.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Makes the client. Call it within the runtime that it is to use.
+/// Makes the client. Must be called within the runtime that the client will use.
 ///
 /// # Errors
 /// If the endpoint is no URL, or the certificates cannot be used.
@@ -36,7 +36,7 @@ pub(super) fn client(wanted: &Wanted) -> anyhow::Result<impl HttpClient + 'stati
     let mut config = Config::new(endpoint);
     config.root_cert = match &wanted.certificate {
         Some(file) => Some(authorities(file)?),
-        // Without TLS, the authorities of the system are not read: the image has none.
+        // Without TLS, the certificate authorities of the system are not read, because the image has none.
         None if config.cluster_url.scheme_str() == Some("http") => Some(Vec::new()),
         None => None,
     };
@@ -51,14 +51,14 @@ fn authorities(file: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(read.into_iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-/// The collector, as the SDK reaches it from a thread of its own.
+/// The collector. The SDK sends requests to it from its own thread.
 #[derive(Debug)]
 struct Collector<C> {
     client: Client<C, Full<Bytes>>,
     /// The time-out of a request.
     timeout: Duration,
     runtime: Handle,
-    /// Whether the last request failed. A collector that is away is logged once, not with each batch.
+    /// Whether the last request failed. An unavailable collector is logged once, not with each batch.
     is_away: Arc<AtomicBool>,
 }
 
@@ -71,7 +71,7 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> HttpClient for Collecto
             let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(head, body))
         };
-        // The thread of the SDK has no runtime, which a time-out needs from its creation on.
+        // The thread of the SDK has no runtime, but a time-out needs a runtime when it is created.
         let answer = match self.runtime.spawn(async move { tokio::time::timeout(timeout, ask).await }).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(late)) => Err(late.into()),
@@ -83,7 +83,7 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> HttpClient for Collecto
 }
 
 impl<C> Collector<C> {
-    /// Logs when the collector is away, and when it is back.
+    /// Logs when the collector becomes unavailable, and when it is available again.
     fn note(&self, answer: &Result<Response<Bytes>, HttpError>) {
         let trouble = match answer {
             Ok(answer) if answer.status().is_success() => None,

@@ -1,10 +1,10 @@
-//! The standard variables of OpenTelemetry that turn traces on and off. The SDK reads those of the resource, the queue
-//! and the headers itself.
+//! The standard variables of OpenTelemetry that turn traces on and off. The SDK itself reads the variables about the
+//! resource, the queue and the headers.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The SDK's default, in milliseconds.
+/// The SDK's default time-out, in milliseconds.
 const TIMEOUT: u64 = 10_000;
 
 /// The variables of a process, as a function from name to value.
@@ -17,12 +17,13 @@ pub(super) struct Wanted {
     pub(super) endpoint: String,
     /// How long a request may take.
     pub(super) timeout: Duration,
-    /// The file with the certificates of the authorities that the collector is trusted by; none: those of the system.
+    /// The file with the certificate authorities that the collector's certificate is checked against; `None` for those
+    /// of the system.
     pub(super) certificate: Option<PathBuf>,
 }
 
 impl<F: Fn(&str) -> Option<String>> Environment<F> {
-    /// Returns a variable. An empty one counts as unset, as the specification of OpenTelemetry wants.
+    /// Returns a variable. An empty variable counts as unset, as the specification of OpenTelemetry requires.
     fn get(&self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.trim().is_empty())
     }
@@ -33,10 +34,10 @@ impl<F: Fn(&str) -> Option<String>> Environment<F> {
         of_traces.or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{name}")))
     }
 
-    /// Returns where traces go; none if no variable asks for them.
+    /// Returns where traces go; `None` if no variable asks for traces.
     ///
     /// # Errors
-    /// Why traces that are asked for cannot be sent.
+    /// Why the requested traces cannot be sent.
     pub(super) fn wanted(&self) -> Result<Option<Wanted>, String> {
         let is_disabled = self.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let endpoint = self.of_exporter("ENDPOINT").filter(|_| !is_disabled);

@@ -36,7 +36,7 @@ fn the_flag_of_each_row_takes_values_of_its_kind_and_no_others() {
     for row in TABLE {
         let number = |number: u64| number.to_string();
         let (good, bad) = match row.kind {
-            // Ten minutes fit every default.
+            // Ten minutes contradict no default of another flag.
             Kind::Duration => (vec!["10m".to_owned()], vec!["0".to_owned(), "1".to_owned()]),
             Kind::DurationOrOff => (vec!["0".to_owned(), "10m".to_owned()], vec!["1".to_owned()]),
             Kind::Number { min, max } => {

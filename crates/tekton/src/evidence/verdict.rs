@@ -41,7 +41,7 @@ impl Evidence {
             return Started::Started(proof);
         }
         let doubts = self.doubts(remains);
-        // If a doubt is permanent, another read cannot help, so it comes first.
+        // A permanent doubt comes first, because another read cannot remove it.
         let doubt = doubts.iter().find(|doubt| !doubt.may_pass()).or(doubts.first());
         match doubt {
             Some(doubt) => Started::Unknown(doubt.clone()),

@@ -45,7 +45,7 @@ pub(super) fn blame<'a>(
         let task_run = TaskRun(*object);
         let mut blamed = of_task_run(task_run, waiting)?;
         let waited = waiting.filter(|(wait, _)| *wait == Wait::Image).map(|(_, step)| step);
-        // This also applies to a task that was stopped while it waited for its image.
+        // A task that was stopped while it waited for its image names its registry, too.
         if blamed.reason == FailureReason::ImagePullBackOff || waited.is_some() {
             let step = blamed.task.step.as_deref().or(waited.flatten());
             blamed.task.registry = registry_of_step(remains, task_run, step);

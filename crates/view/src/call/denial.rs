@@ -34,9 +34,9 @@ const OWN_POLICIES: [(&str, &str); 5] = [
 /// Returns whether the API server denies the request because the requesting account lacks permission.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API
-/// group "<group>" in the namespace "<namespace>"`. A request without a name has none in the text; without a namespace,
-/// the text has `at the cluster scope`. An authorizer may append text: an API server that is starting appends that it
-/// does not know a role yet.
+/// group "<group>" in the namespace "<namespace>"`. The text has no name if the request has none. If the request has no
+/// namespace, the text has `at the cluster scope`. An authorizer may append text: an API server that is starting
+/// appends that it does not know a role yet.
 pub(super) fn lacks_right(status: &Status) -> bool {
     forbidden(status)
         .is_some_and(|details| says_who_cannot(&status.message, &details.group, &details.kind, &details.name).is_some())
@@ -79,7 +79,7 @@ fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Op
 }
 
 /// Returns whether the cluster does not serve the kind of the object, because its CRD is missing or being deleted. A
-/// webhook that imitates this text achieves nothing: the execution waits until its start deadline.
+/// webhook that imitates this text only makes the execution wait until its start deadline.
 pub(super) fn is_kind_missing(status: &Status) -> bool {
     let message = status.message.trim();
     match status.code {

@@ -54,7 +54,7 @@ pub(super) struct Breakers {
     turns: Turns,
     /// The circuits as decisions see them.
     shown: Circuits,
-    /// The circuits that closed because the failures that opened them are gone. As after any closing, the starts of the
+    /// The circuits that closed because their failures no longer exist. As after any closing, the starts of the
     /// schedules that they held are spread over time.
     forgotten: Vec<ClosedCircuit>,
     /// The probes that have ended since the last update.
@@ -117,7 +117,7 @@ impl Index {
     }
 
     /// Processes the new events, gives turns, and marks the targets of schedules whose decision may change. Returns the
-    /// changes of the circuits. During a list nothing is decided, so it does nothing.
+    /// changes of the circuits. During a list nothing is decided, so this function does nothing.
     pub fn update_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
         if !self.is_synced() || self.is_listing() {
             return Vec::new();
@@ -233,9 +233,10 @@ impl Index {
         breakers.pending.clear();
     }
 
-    /// Marks the targets of the schedules that a change of circuits affects. These are schedules whose last failure
-    /// belongs to a circuit that has opened, closed or changed whom it holds, and schedules that got or lost a turn. If
-    /// the share of failures has become large or small, all schedules that failed last are affected.
+    /// Marks the targets of the schedules that a change of circuits affects. These are the schedules that got or lost a
+    /// turn, and those whose last failure belongs to a changed circuit. A circuit changes when it opens, closes, or
+    /// holds other schedules. All schedules that failed last are affected if the share of failing targets crosses its
+    /// threshold.
     fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
         let is_in = |all: &Circuits, one: &OpenCircuit| {
             let is_one = |it: &OpenCircuit| {
@@ -314,8 +315,8 @@ fn end_event(target: ChainName, execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Returns whether an execution failed because it was decided on after its `startBefore`. It never requested a run
-/// then.
+/// Returns whether an execution failed because it was decided on after its `startBefore`. Such an execution never
+/// requested a run.
 pub(super) fn is_too_late(execution: &Execution, failed: &FailedState) -> bool {
     let is_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     is_late && !failed.was_execution_failure

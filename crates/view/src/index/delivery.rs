@@ -76,8 +76,8 @@ pub struct ExecutionRecord {
     /// What the execution requests to run. Set only if it is usable, and while the execution is undecided; with a retry
     /// policy, until it has ended.
     pub request: Option<Arc<RunRequest>>,
-    /// The redaction for texts about the execution. Set until it has ended and its clearance, if any, is recorded,
-    /// because then everything is announced.
+    /// The redaction for texts about the execution. Set until everything about the execution is announced: it has
+    /// ended, and its clearance, if any, is recorded.
     pub redaction: Option<Arc<Redaction>>,
     /// The end of the execution, as its status shows it. The index does not store it.
     pub end: Option<Box<EndShown>>,
@@ -160,7 +160,8 @@ pub enum Delivery {
     ExecutionDeleted(Uid),
     /// A run was listed or changed. The index sets the order of runs, not the watch.
     Run(ChainName, Box<Run>),
-    /// A run was deleted, or a pipeline in a pipeline. The last version of a run shows whether it was released.
+    /// A run of a chain, or of a pipeline in a pipeline, was deleted. The last version of a run shows whether it was
+    /// released.
     RunDeleted(Uid, Option<Box<Run>>),
     /// A descendant of a run was listed or changed.
     Descendant(Kind, Box<Descendant>),

@@ -91,8 +91,8 @@ impl Expected {
     }
 }
 
-/// The expectations of one target, by object. Their number is limited by the actions of one decision, thousands in a
-/// storm: the next decision waits until none is left.
+/// The expectations of one target, by object. There are at most as many as one decision has actions, thousands in a
+/// storm: the next decision waits until no expectation is left.
 #[derive(Debug, Default)]
 pub(super) struct Expectations(UidMap<Awaited>);
 
@@ -148,7 +148,7 @@ impl Expectations {
         }
     }
 
-    /// Removes what the delivery of an object fulfils.
+    /// Removes the expectations that the delivery of an object fulfils.
     pub(super) fn seen(&mut self, kind: Kind, uid: &Uid, version: &Version) {
         let is_it = |expected: &Expected| {
             let Expected::Version { object, version: awaited } = expected else { return false };
@@ -159,14 +159,15 @@ impl Expectations {
         }
     }
 
-    /// Removes what is awaited for an object, because the watch has delivered its deletion.
+    /// Removes the expectations for an object, because the watch has delivered its deletion.
     pub(super) fn gone(&mut self, kind: Kind, uid: &Uid) {
         if self.0.get(uid).is_some_and(|awaited| awaited.expected.kind() == kind) {
             self.0.remove(uid);
         }
     }
 
-    /// Removes what is awaited since before a completed list began, for objects that the list lacks: they were deleted.
+    /// Removes the expectations from before a completed list began whose objects the list lacks: these objects were
+    /// deleted.
     pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) {
         self.0.retain(|uid, it| it.expected.kind() != kind || it.epoch >= epoch || seen.contains(uid));
     }

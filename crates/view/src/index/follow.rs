@@ -13,8 +13,8 @@ use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
 
-/// The limit of runs with evidence that a watch has not delivered yet, per target. One run is created at a time, and
-/// each rival operator may add one.
+/// The limit, for each target, of runs that have evidence although no watch has delivered them yet. One run is created
+/// at a time, and each rival operator may add one.
 pub(super) const MAX_STRANGERS: usize = 4;
 
 impl Entry {

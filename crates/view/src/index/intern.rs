@@ -31,8 +31,8 @@ impl Shared for Fingerprint {
     }
 }
 
-/// Stores one copy of each value. When their number reaches twice that of the last sweep, and at least [`FEW`], the
-/// values without any other reference are dropped.
+/// Stores one copy of each value. Values without any other reference are dropped when the number of values has doubled
+/// since the last sweep, and is at least [`FEW`].
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     all: HashSet<T>,

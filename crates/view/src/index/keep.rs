@@ -59,8 +59,8 @@ pub(super) fn forget_tries(target: &mut Target) {
     target.schedules.values_mut().for_each(|schedule| schedule.memory.create_refused = None);
 }
 
-/// Ends the tries that a decision does not continue: only time in which this process tries counts. A decision that
-/// gives up a try still continues the try, because its write may fail.
+/// Ends the tries that a decision does not continue: only time in which this process tries counts. A try also continues
+/// after a decision to give it up, because the write of that decision may fail.
 pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     let is_ours = target.memory.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
     let is_created = |uid: &Uid| {

@@ -36,7 +36,7 @@ impl Index {
     }
 
     /// Forgets this process's own tries, because another process has led since. They begin anew, as after a restart.
-    /// What was seen stays, and so do own writes that no watch has delivered yet.
+    /// The view stays, and so do this process's writes that no watch has delivered yet.
     pub fn forget_tries(&mut self) {
         self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
         self.forget_turns();
@@ -116,8 +116,8 @@ impl Index {
         }
     }
 
-    /// Records the first try to create an execution's run. The duration of earlier tries according to its status is
-    /// included; the time since then is not.
+    /// Records the first try to create an execution's run. The start of the tries is set back by the duration of
+    /// earlier tries, which the status shows. The time between those tries and this one does not count.
     pub(super) fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)

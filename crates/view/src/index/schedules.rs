@@ -25,7 +25,7 @@ impl Index {
         self.hears_schedules && list.complete_once && list.seen.is_none()
     }
 
-    /// Records whether the watch of schedules works, so that it neither fails nor has been silent for too long.
+    /// Records whether the watch of schedules works: it does not fail, and has not been silent for too long.
     pub fn hear_schedules(&mut self, heard: bool) {
         let saw = self.sees_schedules();
         self.hears_schedules = heard;
@@ -35,8 +35,8 @@ impl Index {
         }
     }
 
-    /// Records at every target whether schedules can be seen, if this has changed. This is rare: the watch has failed,
-    /// or starts with a list again.
+    /// Records at every target whether schedules can be seen, if this has changed. This is rare: it happens when the
+    /// watch fails or starts with a list again.
     pub(super) fn note_sight(&mut self, saw: bool) {
         let sees = self.sees_schedules();
         if saw == sees {
@@ -84,8 +84,8 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Finds the children and the analyst of a new schedule, because they may have been delivered before it. A schedule
-    /// whose plan has not begun has none; this applies to most new schedules.
+    /// Finds the children and the analyst of a new schedule, because they may have been delivered before it. Most new
+    /// schedules have neither, because their plan has not begun.
     fn find_family(&self, schedule: &Schedule) -> Family {
         let mut family = Family::default();
         if schedule.status.planned_from.is_none() || self.will_gather() {
@@ -98,7 +98,8 @@ impl Index {
         family
     }
 
-    /// Returns whether a list in progress may deliver schedules or children. They are related anew when it ends.
+    /// Returns whether a list in progress may deliver schedules or children. Schedules and children are related anew
+    /// when the list ends.
     fn will_gather(&self) -> bool {
         self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
     }
@@ -134,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Fulfils the wait of a schedule for its new execution, which may have another target than the schedule.
+    /// Ends the wait of a schedule's target for the delivery of a new execution, which may have another target.
     pub(super) fn find_child(&mut self, schedule: &Uid, execution: &Execution) {
         let key = self.places[&Kind::Schedule].get(schedule);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -200,8 +201,8 @@ impl Index {
         }
     }
 
-    /// Records for each child of a schedule whether the schedule needs it. During a list this happens at its end. While
-    /// schedules cannot be seen, no child is removed.
+    /// Records for each child of a schedule whether the schedule needs it. During a list it does nothing, because the
+    /// end of the list records this for all schedules. While schedules cannot be seen, no child is removed.
     fn keep_family(&mut self, schedule: &Uid) {
         if self.is_listing() || !self.sees_schedules() {
             return;

@@ -67,8 +67,8 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     Some(ScheduleRecord { schedule, target })
 }
 
-/// Returns the revision of the plan. Other fields do not change when the schedule runs, nor what it runs (section
-/// 12.2).
+/// Returns the revision of the plan. An edit of labels, annotations, `rationale` or the TTL does not change the
+/// revision (section 12.2).
 fn revision(uid: &Uid, spec: &Value) -> Revision {
     let plan = json!([spec["interval"], spec["cron"], spec["timeZone"], spec["spread"]]);
     let mut template = spec["template"]["spec"].clone();
@@ -192,7 +192,8 @@ fn history(value: &Value) -> Result<HistoryLimits, String> {
     Ok(HistoryLimits { successful: limit("successful", default.successful)?, failed: limit("failed", default.failed)? })
 }
 
-/// Checks the template like the spec of an execution. Otherwise its children would be created only to fail by rule 0.
+/// Checks the template like the spec of an execution. Otherwise the children of the schedule would be created only to
+/// fail by rule 0.
 fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         let given = &template["metadata"][field];

@@ -7,7 +7,8 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 use wfe_settings::timing::LONGEST;
 
-/// The content of a Lease. Its time is compared only for equality with earlier ones, never with a clock.
+/// The content of a Lease. Its time is only tested for equality with that of an earlier read, and never compared with a
+/// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The holder; `None` after a release.
@@ -75,7 +76,7 @@ pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sightin
         (Some(until), _) if now >= until => Step::Lose("it was not renewed in time"),
         (Some(_), _) if holds => Step::Renew,
         (Some(_), _) => Step::Lose("somebody else has taken or removed the lease"),
-        // If the holder is this process, from an earlier term, no other process has led since. Then it need not wait.
+        // This process need not wait if it is the holder from an earlier term: no other process has led since.
         (None, Some(seen)) if holder.is_some() && !holds && now < seen.runs_out() => {
             Step::Wait { until: seen.runs_out() }
         }

@@ -32,13 +32,14 @@ pub(super) struct EachSchedule {
 struct Known {
     id: ScheduleId,
     has_series: bool,
-    /// Its version, and whether it was being deleted: while both are unchanged, so are its series.
+    /// The version of the schedule, and whether it was being deleted. While both are unchanged, so are the series of
+    /// the schedule.
     of: Option<(Version, bool)>,
     seen: Seen,
     success_due: Option<Time>,
 }
 
-/// What its status held.
+/// What the status of a schedule contained.
 #[derive(Clone, Copy, PartialEq)]
 struct Seen {
     /// The last used slot, and whether it has an outcome.
@@ -80,7 +81,7 @@ impl EachSchedule {
         let mut known = was.unwrap_or_else(|| self.begin(schedule, is));
         let of = Some((schedule.version.clone(), schedule.leaving));
         if known.of == of {
-            return known; // most decisions on a target change nothing of most of its schedules
+            return known; // most decisions on a target leave most of its schedules unchanged
         }
         known.of = of;
         if known.seen != is {

@@ -72,7 +72,7 @@ fn expect(each: &EachSchedule, expected: &[(&str, u64)]) {
 fn each_slot_is_counted_once_and_the_series_begin_at_zero() {
     let mut each = ScheduleMetrics::new().unwrap().gauges().each;
     each.show(&key(), &target(&[("a", ran(5, 4))]));
-    expect(&each, &[("a/Missed", 0), ("a/Run", 0)]); // of another process
+    expect(&each, &[("a/Missed", 0), ("a/Run", 0)]); // another process has counted these slots
     for _ in 0..2 {
         each.show(&key(), &target(&[("a", ran(8, 2))]));
         expect(&each, &[("a/Missed", 2), ("a/Run", 1)]);
