@@ -37,7 +37,8 @@ pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observ
     Ok(story)
 }
 
-/// Writes a story with one line for each change. A new object is written as a whole, a later version as its difference.
+/// Writes a story with one line for each change. A new object is written as a whole, and a later version as its
+/// difference from the version before.
 pub(crate) fn write(file: &Path, story: &[Observed]) -> Result<()> {
     let mut lines = String::new();
     let mut last: HashMap<String, Value> = HashMap::new();

@@ -1,4 +1,5 @@
-//! JSON merge patches (RFC 7386), as which a fixture stores how a version of an object differs from the version before.
+//! JSON merge patches (RFC 7386). A fixture stores each later version of an object as the patch from the version
+//! before.
 
 use serde_json::{Map, Value};
 

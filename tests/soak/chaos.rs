@@ -90,8 +90,8 @@ impl<'a> Chaos<'a> {
         Ok(said)
     }
 
-    /// Pauses the namespace for a moment, at which operators have created runs that they have not seen yet. They then
-    /// withdraw these runs.
+    /// Freezes the watches, and then pauses the namespace for a moment. Operators have by then created runs that they
+    /// have not seen yet, and withdraw these runs.
     async fn pause_namespace(&mut self) -> Result<()> {
         self.pauses += 1;
         for rival in self.rivals.iter().filter(|rival| rival.harmed_until.is_none()) {

@@ -36,8 +36,8 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// The longest that a soak may take on a slow machine, as a multiple of the requested minutes.
 const MOST: u32 = 4;
 
-/// A limit for all 24 targets of the soak. The auditor reads the flags of the operators and does not see this limit,
-/// which is in the `ConfigMap`: two leaders in a row may exceed a limit. The soak shows that each line becomes empty.
+/// A limit for all 24 targets of the soak. It is in the `ConfigMap`, because the auditor reads only flags and must not
+/// judge it: two leaders in a row may exceed a limit. The soak shows that each line becomes empty.
 const LIMITS: &str = "[{name: nodes, kind: node, maxRunning: 14}]";
 
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.

@@ -17,7 +17,7 @@ pub(crate) fn ask(question: &str) -> Result<bool> {
     write!(output(), "{question} [y/N] ")?;
     let answer = confirm(&mut stdin().lock())?;
     if answer.is_none() {
-        writeln!(output())?; // nobody has ended the line
+        writeln!(output())?; // the input ended without a line break
     }
     Ok(answer.unwrap_or_default())
 }

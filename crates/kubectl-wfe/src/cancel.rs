@@ -40,7 +40,7 @@ enum Effect {
     Blocks,
 }
 
-/// Runs the command. Yes: it is cancelled, or had ended already.
+/// Runs the command. Yes: the execution is cancelled, or had ended already.
 pub(crate) async fn run(cluster: &ClusterArgs, args: &CancelArgs) -> Result<bool> {
     let connection = Connection::open(cluster).await?;
     let found = get(&connection, &args.name).await?;
@@ -79,14 +79,14 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &CancelArgs) -> Result<bool
 }
 
 impl Effect {
-    /// Reads it from a status. None if the execution has ended, or has an unknown phase of another version.
+    /// Reads the effect from a status. None if the execution has ended, or has an unknown phase of another version.
     fn of(object: &DynamicObject) -> Option<Self> {
         let status = &object.data["status"];
         match status["phase"].as_str() {
             None | Some("" | "Pending") => Some(Self::NoRun),
             Some("Running") => {
                 let attempts = status["attempts"].as_array().into_iter().flatten();
-                // An attempt that has not ended has no word on it.
+                // An attempt that has not ended does not have the field.
                 let mut ended = attempts.filter_map(|it| it["started"].as_str());
                 let has_run = condition(object, STARTED).is_some_and(|it| it["status"] != "False");
                 let has_run = has_run || ended.any(|started| started != "False");
@@ -126,7 +126,7 @@ impl Effect {
     }
 }
 
-/// Tells who has cancelled an execution that has not ended.
+/// Describes the cancellation that an execution has already: who set it, and why.
 fn already(object: &DynamicObject) -> Option<String> {
     let cancellation = object.data["spec"]["cancellation"].as_object()?;
     let text = |key: &str| cancellation.get(key).and_then(Value::as_str).unwrap_or("somebody");
@@ -134,8 +134,8 @@ fn already(object: &DynamicObject) -> Option<String> {
     Some(format!("{} has cancelled it already: {}{effect}", text("requestedBy"), text("reason")))
 }
 
-/// Sets the cancellation, and returns the name of the caller. While the execution runs, its status changes often: a
-/// conflict is no reason to ask again, unless the effect is not the one that was shown any more.
+/// Sets the cancellation, and returns the name of the caller. While the execution runs, its status changes often. After
+/// a conflict the write is therefore repeated, as long as the effect is still the one that was shown.
 async fn write(connection: &Connection, shown: DynamicObject, effect: Effect, args: &CancelArgs) -> Result<String> {
     let user = connection.who_am_i().await?;
     let name = full_name(&shown);

@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Explain(Box<ExplainArgs>),
     /// Run a workflow on a target: show what would happen, create a WorkflowExecution and, with --wait, wait for its
     /// end.
-    // Its own flag --version takes the place of the one of each command.
+    // Here --version is the version of the workflow, so the flag for the version of the plugin is disabled.
     #[command(after_help = run::RUN, disable_version_flag = true)]
     Run(Box<RunArgs>),
     /// Clear a target: lift the block that a failure left on it, in your own name.

@@ -15,7 +15,7 @@ use wfe_view::call::CallError;
 
 use crate::cli::ClusterArgs;
 
-/// The same time-out as in the operator.
+/// The time-out of a request: the same as in the operator.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// A difference between this machine's clock and the API server's that is not corrected: the server tells its time in
 /// whole seconds, and its answer takes a moment.

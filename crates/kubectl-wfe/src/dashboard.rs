@@ -22,7 +22,7 @@ use crate::view::Lookout;
 
 /// How often a page is read again: a person looks at it, and no program acts on it.
 const REFRESHES_AFTER: Duration = Duration::from_secs(10);
-/// The share of time in which the cluster may be read for the page: a read that takes 3 seconds is made once a minute.
+/// The pause after a read is this many times as long as the read. A read that takes 3 seconds is made once a minute.
 const SHARE: u32 = 20;
 /// The longest time between two reads. A read that takes longer than this limit allows fails by its time-outs.
 const LONGEST: Duration = Duration::from_mins(5);
@@ -40,7 +40,7 @@ struct Reader<'a> {
 struct Reading {
     page: Arc<Page>,
     ended: Instant,
-    /// When it is read again.
+    /// How long until the cluster is read again.
     lasts: Duration,
 }
 
@@ -48,7 +48,7 @@ struct Reading {
 pub(crate) async fn run(cluster: &ClusterArgs, args: &DashboardArgs) -> Result<bool> {
     let connection = Connection::open(cluster).await?;
     let reader = Reader { connection, cluster, args, latest: Mutex::default() };
-    reader.read().await?; // an error is for the terminal, before a browser is opened
+    reader.read().await?; // an error must appear on the terminal, before a browser is opened
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on 127.0.0.1")?;
     let door = Door::new(listener.local_addr()?.port())?;
     writeln!(output(), "{}", door.address())?;

@@ -1,6 +1,7 @@
 //! `kubectl wfe doctor`: whether everything that the operator needs is there and in order, in groups of checks.
 //!
-//! It reads with the rights of the caller. What they may not read is shown as not seen, and is no error.
+//! It reads with the rights of the caller. An object that the caller may not read is shown as not seen, and is no
+//! error.
 
 mod access;
 mod check;

@@ -22,8 +22,8 @@ use crate::recorded::Recorded;
 
 /// How long one watch lasts, in seconds: the connection gives up a silent one after [`ANSWERS_WITHIN`].
 const WATCHED_FOR: u32 = 10;
-/// The pause between two reads, if nothing can be watched: one request a second is little for an API server, and little
-/// to wait for a person.
+/// The pause between two reads, if nothing can be watched: one request a second is a small load for an API server, and
+/// a second is a short wait for a person.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// An execution as it was read.
@@ -38,8 +38,8 @@ pub(crate) async fn get(connection: &Connection, name: &str) -> Result<DynamicOb
     Ok(found(connection, name, read(connection, name).await)?.object)
 }
 
-/// Reads it as a list of one, because a list tells the version to watch from, and the role wfe-explain lets its holder
-/// list only. A person who may not list may perhaps get it.
+/// Lists this one execution, because a list has the version to watch from, and because the role wfe-explain permits
+/// only lists. If the caller may not list, gets the execution instead.
 async fn read(connection: &Connection, name: &str) -> Result<Option<Read>, CallError> {
     let executions = executions(connection);
     let params = ListParams::default().fields(&only(name));
@@ -101,10 +101,10 @@ impl<'a> Following<'a> {
         &self.seen
     }
 
-    /// Waits until the execution has changed, and returns whether it has. False: the time is over.
+    /// Waits until the execution has changed, and returns whether it has. False: the deadline has passed.
     pub(crate) async fn changes(&mut self, deadline: Instant) -> Result<bool> {
         while Instant::now() < deadline {
-            // A silent end of this wait is no failure: the execution is read again in any case.
+            // The result of this wait does not matter: the execution is read again in any case.
             let _ = timeout_at(deadline, self.something_happens()).await;
             let read = read(self.connection, &self.name).await;
             if let Err(error) = &read
@@ -146,7 +146,7 @@ impl<'a> Following<'a> {
             match events.next().await {
                 Some(Ok(WatchEvent::Bookmark(_))) => {}
                 Some(Ok(WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_))) => return,
-                // It has ended or broken, perhaps at once.
+                // The watch has ended or broken, perhaps at once.
                 Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return sleep(PAUSE).await,
             }
         }
@@ -167,7 +167,7 @@ pub(crate) enum Outcome {
     Skipped,
 }
 
-/// What a status says of the end of its execution.
+/// The end of an execution, from its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct End {
@@ -180,14 +180,14 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Reads it. None if the execution has not ended.
+    /// Reads the end. None if the execution has not ended.
     pub(crate) fn of(object: &DynamicObject) -> Option<Self> {
         let status = &object.data["status"];
         let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let succeeded = || condition(object, SUCCEEDED).filter(|it| it["status"] == "False")?["reason"].as_str();
         let (outcome, details) = match status["phase"].as_str()? {
             "Completed" => (Outcome::Completed, "/none"),
-            // Without the field, nobody can tell whether something ran.
+            // Without the field it is unknown whether anything ran.
             "Failed" if status["failureDetails"]["wasExecutionFailure"] == false => {
                 (Outcome::FailedNothingRan, "/failureDetails")
             }
@@ -196,13 +196,13 @@ impl End {
             _ => return None,
         };
         let reason = text(&format!("{details}/reason"));
-        // A cancellation has no reason of its own among those of a failure.
+        // `failureDetails` has no reason that means a cancellation, so the reason of the condition goes first.
         let reason = reason.map(|reason| succeeded().map_or(reason, str::to_owned));
         let message = text(&format!("{details}/message"));
         Some(Self { outcome, reason, message, duration: text("/duration") })
     }
 
-    /// Describes it as the end of a sentence.
+    /// Describes the end, in words that finish a sentence.
     pub(crate) fn told(&self) -> String {
         let head = match self.outcome {
             Outcome::Completed => "Completed",
@@ -216,7 +216,7 @@ impl End {
     }
 }
 
-/// Describes how far an execution is that has not ended.
+/// Describes how far an unfinished execution is.
 pub(crate) fn how_far(object: &DynamicObject, now: Time) -> String {
     let unfinished = condition(object, SUCCEEDED).filter(|it| it["status"] == "Unknown");
     let said = |it: &Value| format!("{}: {}", word(it, "reason"), word(it, "message"));

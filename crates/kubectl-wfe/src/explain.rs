@@ -13,7 +13,7 @@ use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::{Forbidden, Lookout, Seen};
 
-/// Runs the command. Yes: it would run now, runs, or has completed.
+/// Runs the command. Yes: the execution would run now, runs, or has completed.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let (report, _) = report(&lookout, cluster, &args).await?;
@@ -24,8 +24,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
     Ok(report.is_yes())
 }
 
-/// Reports on the subject of the flags, and returns what was seen: nothing if the operator does not watch its
-/// namespace, or if the caller may not list.
+/// Reports on the subject of the flags, and returns what was seen: nothing if the operator does not watch the namespace
+/// of the subject, or if the caller may not list.
 pub(crate) async fn report(
     lookout: &Lookout,
     cluster: &ClusterArgs,

@@ -30,11 +30,11 @@ use crate::policies::Policies;
 
 /// How long a Lease without a duration is valid: the operator's default.
 const LEASE_LASTS: Duration = Duration::from_secs(8);
-/// How long an expired Lease is watched for a renewal: longer than the default duration. Clocks differ, so the time in
-/// it does not prove that no operator leads.
+/// How long an expired Lease is watched for a renewal: longer than the default duration. Clocks differ, so an old time
+/// in the Lease does not prove that no operator leads.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
-/// The age of a renewal that proves without watching that no operator leads: clocks that are compared with the API
-/// server's do not differ by as much.
+/// The age of a renewal that proves without watching that no operator leads: no operator's clock differs as much from
+/// the API server's.
 const CLEARLY_ENDED: TimeDelta = TimeDelta::minutes(1);
 const PAUSE: Duration = Duration::from_millis(500);
 /// The operator's container in the Deployment.
@@ -68,8 +68,8 @@ pub(crate) struct Config {
     pub(crate) settings: Vec<Setting>,
     /// The keys of the `ConfigMap` that no operator of this version knows.
     pub(crate) unknown: Vec<String>,
-    /// Why the operator refuses the `ConfigMap`, if it does. Then the settings are those without it: which version was
-    /// in force before, only the operator knows.
+    /// Why the operator refuses the `ConfigMap`, if it does. The settings are then those without the `ConfigMap`,
+    /// because only the operator knows which version was in force before.
     pub(crate) refused: Option<Refused>,
     /// Whether the `ConfigMap` was not read, because the caller lacks the permission.
     pub(crate) is_unread: bool,
@@ -248,7 +248,7 @@ fn in_force(
     let unknown = keys_of_document.filter(|key| !keys().any(|known| known == *key)).cloned().collect();
     let (in_force, document_of, refused) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
         Ok(in_force) => (in_force, document_of, None),
-        // The operator refuses the `ConfigMap` too, and uses the version before, which only it knows.
+        // The operator refuses the `ConfigMap` too. It uses the version before, which this tool cannot know.
         Err(refused) if is_file && overrides.0.is_empty() => {
             let by_flags =
                 flags.under(place, None).map_err(|refused| anyhow!("the flags cannot be used: {refused}"))?;
@@ -300,7 +300,7 @@ async fn leader(connection: &Connection, namespace: &str, name: &str) -> Result<
             Held::Ended(holder, renewed) => {
                 let is_new = first.is_none();
                 if *first.get_or_insert(renewed) != renewed {
-                    return Ok(Leader::Is(holder)); // renewed meanwhile: it is the clocks that differ
+                    return Ok(Leader::Is(holder)); // renewed meanwhile, so only the clocks differ
                 }
                 if now - renewed > CLEARLY_ENDED || Instant::now() + PAUSE >= deadline {
                     return Ok(Leader::Nobody(format!(
@@ -320,7 +320,7 @@ async fn leader(connection: &Connection, namespace: &str, name: &str) -> Result<
     }
 }
 
-/// How a Lease is held, by the clock of this machine.
+/// How a Lease is held, by the API server's clock.
 #[derive(Debug, PartialEq, Eq)]
 enum Held {
     By(String),
@@ -341,7 +341,7 @@ fn held(lease: &LeaseSpec, now: Time) -> Held {
     }
 }
 
-/// Without a Lease, the Deployment tells whether an operator runs.
+/// Finds out from the Deployment whether an operator runs, if there is no leader election.
 fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
     let shown = deployment_of(args);
     let Read::Found(deployment) = deployment else {

@@ -1,5 +1,5 @@
 //! Whether the cluster serves the kind that a target names. A target of an unknown kind is locked and decided on like
-//! any other, so nothing else would tell a misspelt one.
+//! any other, so nothing else would report a misspelt kind.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,7 @@ use wfe_core::target::{Scope, TargetName, kind_spellings};
 use crate::connection::ANSWERS_WITHIN;
 use crate::nearest::nearest;
 
-/// Returns what is wrong with the kind of a target, if the cluster does not serve it. None if discovery fails: then
-/// nothing is known.
+/// Returns what is wrong with the kind of a target, if the cluster does not serve it. None also if discovery fails.
 pub(crate) async fn unserved(client: &Client, target: &TargetName) -> Option<String> {
     let built_in = || [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings);
     let kind = target.kind();
@@ -21,7 +20,7 @@ pub(crate) async fn unserved(client: &Client, target: &TargetName) -> Option<Str
     let discovery = Discovery::new(client.clone()).run_aggregated();
     let discovery = tokio::time::timeout(ANSWERS_WITHIN, discovery).await.ok()?.ok()?;
     let resources = discovery.groups().flat_map(ApiGroup::recommended_resources);
-    // Of a custom kind, the spelling is the identity: both are in use.
+    // A custom kind is identified by its spelling. Targets use the kind or the plural, so both are known.
     let custom = resources.flat_map(|(it, _)| [it.kind.to_ascii_lowercase(), it.plural]);
     advice(target, &custom.chain(built_in().map(str::to_owned)).collect())
 }

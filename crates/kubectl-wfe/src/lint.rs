@@ -1,7 +1,7 @@
-//! `kubectl wfe lint`: what is wrong with files, before they cost a run. It works without a cluster.
+//! `kubectl wfe lint`: finds mistakes in files before they make a run fail. It works without a cluster.
 //!
-//! The rules for our own kinds are those of the API server and the operator, from their own code. Those for a Pipeline
-//! say what this operator needs of a workflow.
+//! The rules for our own kinds are those of the API server and the operator, from their own code. The rules for a
+//! Pipeline check what this operator needs of a workflow.
 
 mod document;
 mod finding;
@@ -132,7 +132,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &LintArgs) -> Result<bool> 
                     if let Err(error) = server::ask(asked, resource, object, found).await {
                         let why = format!("cannot ask the API server: {error:#}");
                         report.unread.push(Unread { file: shown(file), line: None, why });
-                        connection = None; // it would not answer the other questions either
+                        connection = None; // the API server would not answer the next question either
                     }
                 }
                 report.add(&shown(file), objects);
@@ -318,7 +318,7 @@ metadata: {name: \"c\\nx f:1\"}
         assert!(report.told().contains("more of the same files\n") && report.errors > 150, "{}", report.told());
     }
 
-    /// What is shown to be copied has no error, and no warning.
+    /// People copy the samples, so these have neither errors nor warnings.
     #[test]
     fn the_samples_pass() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples");

@@ -53,7 +53,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ListArgs) -> Result<bool> {
     let seen = lookout.look().await?;
     let namespace = (!args.all_namespaces).then_some(&*lookout.namespace);
     let rows = rows(&seen, namespace, &args);
-    // As kubectl does, the namespace of all rows is left out.
+    // As in kubectl, only `--all-namespaces` shows the column of the namespace.
     let first = usize::from(!args.all_namespaces);
     let mut out = output();
     let items = json!({"items": rows});

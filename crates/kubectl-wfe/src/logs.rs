@@ -23,7 +23,7 @@ use read::{Log, read};
 
 /// How many steps are read at most: one request each.
 const MOST_STEPS: usize = 100;
-/// How many lines of a step that is left out are counted.
+/// The limit of lines that are counted in the log of a step that is not shown.
 const COUNTED: u32 = 10_000;
 
 /// The run of one attempt.
@@ -56,7 +56,7 @@ struct Answer {
     steps: Vec<StepLog>,
     /// How many further steps the run has, that were not read.
     more_steps: usize,
-    /// Until when logs are kept by the settings in force, if the pods are gone.
+    /// If no pods are left: until when the run was to be kept, by the settings in force.
     kept_until: Option<String>,
 }
 
@@ -156,8 +156,8 @@ fn steps_in(pod: &DynamicObject) -> Vec<Step> {
     steps.into_iter().map(|step| Step { pod: name.clone(), step }).collect()
 }
 
-/// Returns the place of the failed step: the one that the status names, if this is the run that it speaks of, or else
-/// the first that failed.
+/// Returns the place of the failed step: the step that the status names, if the status is about this run; otherwise the
+/// first step that failed.
 fn failed(object: &DynamicObject, run: &Run, steps: &[Step]) -> Option<usize> {
     let status = &object.data["status"];
     let details = &status["failureDetails"];
@@ -166,7 +166,7 @@ fn failed(object: &DynamicObject, run: &Run, steps: &[Step]) -> Option<usize> {
             && details["failedStepName"].as_str().is_some_and(|name| name == it.step.name)
     };
     let is_of_run = status["pipelineRunRef"]["name"] == *run.name;
-    // A task that Tekton has retried has several pods, and the status speaks of the last.
+    // A task that Tekton has retried has several pods, and the status is about the last one.
     let by_status = steps.iter().rposition(is_named).filter(|_| is_of_run);
     by_status.or_else(|| steps.iter().position(|it| it.step.state.failed_with().is_some()))
 }
@@ -184,7 +184,7 @@ fn state(state: &StepState) -> String {
 }
 
 impl StepLog {
-    /// Makes it of what was read; a log of None was not asked for, as the step has none.
+    /// Makes the entry of a step. `log` is None if the step has no log, so none was read.
     fn of(Step { pod, step }: Step, log: Option<Log>, is_shown: bool) -> Self {
         let exit_code = if let StepState::Ended(code) = step.state { Some(code) } else { None };
         let (lines, line_count, note) = match log {
@@ -225,7 +225,7 @@ impl StepLog {
         text
     }
 
-    /// Tells in one line what is left out.
+    /// Describes in one line a step whose log is left out.
     fn in_short(&self) -> String {
         let count = match self.line_count {
             Some(1) => ", 1 line".to_owned(),

@@ -52,11 +52,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Cli, Command};
 
-/// The same as clap's for an invalid command line.
+/// The exit code of a failure: the same as clap's for an invalid command line.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    // The command line has no such command, so that no shell offers it.
+    // The command for completion is not defined in clap, so no shell offers it.
     let done = match complete::asked(std::env::args_os()) {
         Some(words) => complete::answer(&words),
         None => run(Cli::parse()),

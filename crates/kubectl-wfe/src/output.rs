@@ -15,7 +15,7 @@ use crate::paint::painted;
 
 pub(crate) use wfe_view::printable::line;
 
-/// The version of the answers for programs. Keys are only added to it.
+/// The version of the answers for programs. Within a version, keys are only added.
 const API_VERSION: &str = "cli.kubernaut.ai/v1alpha1";
 
 /// An answer for a program.
@@ -102,7 +102,8 @@ fn has_colours(stdout: &Stdout) -> bool {
     stdout.is_terminal() && anstream::AutoStream::choice(stdout) != anstream::ColorChoice::Never
 }
 
-/// Breaks lines at words. What follows is indented as far as the text behind a label, or by two spaces more.
+/// Breaks lines at words. Further lines are indented as far as the text behind a label, or by two spaces more than the
+/// first line.
 fn wrapped(text: &str, width: usize) -> String {
     let indent = |line: &str| {
         let spaces = line.len() - line.trim_start_matches(' ').len();

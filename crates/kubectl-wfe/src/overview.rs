@@ -1,4 +1,4 @@
-//! The overview: who needs a person, what runs and waits, and which schedules would be held.
+//! The overview: what needs a person, what runs and waits, and which schedules would be held.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub(crate) struct Overview {
     pub(crate) namespace: Option<String>,
     /// The command that comes next, if something needs a person.
     next: Option<String>,
-    /// Whether the trouble of the operator, and not another execution or a person, keeps an execution from its turn.
+    /// Whether an execution waits because of a problem of the operator, and not for another execution or a person.
     is_stuck: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Row {
 }
 
 impl Overview {
-    /// Collects it, from one namespace if one is given: its executions and schedules, and the targets in it.
+    /// Collects the overview. If a namespace is given: only its executions and schedules, and the targets in it.
     pub(crate) fn of(seen: &Seen, namespace: Option<&str>) -> Self {
         let open: Vec<String> = seen
             .circuits()
@@ -189,7 +189,7 @@ impl Overview {
         }
     }
 
-    /// Returns whether nothing needs a person. Missing policies are for `doctor` and an alert of their own.
+    /// Returns whether nothing needs a person. Missing policies do not count: `doctor` and an alert report them.
     pub(crate) fn is_well(&self) -> bool {
         self.needs_person.is_empty() && !self.is_stuck && self.operator.is_well
     }

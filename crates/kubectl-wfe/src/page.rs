@@ -1,5 +1,5 @@
-//! The overview as a page: who needs a person, what runs and waits, and what happened on each target over time. A play
-//! is a page too.
+//! The overview as a page: what needs a person, what runs and waits, and what happened on each target over time. A play
+//! of `simulate` can be a page too.
 //!
 //! `status -o html` writes the overview to a file, and `dashboard` serves it. A page loads nothing, sends nothing, and
 //! changes nothing: its buttons copy commands. Every text in it is escaped by the template ([`markup`]).
@@ -84,8 +84,8 @@ impl Page {
         self.overview.is_well()
     }
 
-    /// Writes the page. A page that is served again after some seconds says so, to refresh itself. Without a window,
-    /// the lanes reach back to the newest failure that needs a person.
+    /// Writes the page. If `refreshes_after` is given, the page loads itself again after so many seconds. Without a
+    /// window, the lanes reach back to the newest failure that needs a person.
     pub(crate) fn html(&self, refreshes_after: Option<u64>, window: Option<Window>) -> String {
         let newest = self.tracks.iter().filter_map(|track| track.needs_person).max();
         let axis = Axis::new(window.unwrap_or_else(|| Window::that_shows(newest, self.now)), self.now);
@@ -130,14 +130,14 @@ impl ScheduleRow {
 pub(crate) struct Played {
     /// The target or the file.
     pub(crate) title: String,
-    /// What is supposed about the target.
+    /// The condition that is assumed for the target.
     pub(crate) condition: Option<String>,
     pub(crate) verdict: String,
     pub(crate) is_well: bool,
     pub(crate) from: Time,
     pub(crate) to: Time,
     pub(crate) totals: String,
-    /// What else the play rests on, each with its name.
+    /// What the play assumes and depends on, each with a label.
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) tracks: Vec<Track>,
     /// How many bars and marks are left out.

@@ -27,7 +27,7 @@ const CELLS: [(&str, Style); 13] = [
     ("cancelled", BUSY),
 ];
 
-/// Words within the first line of an answer. The first one that the line contains counts.
+/// Words within a line that is neither indented nor a row of a table. The first one that the line contains counts.
 const HEADS: [(&str, Style); 12] = [
     ("would run now", GOOD),
     ("is Completed", GOOD),
@@ -69,7 +69,7 @@ fn painted_line(line: &str) -> String {
     cells.join("  ") + end
 }
 
-/// Paints a cell, which may begin with one space more than its neighbour ends with.
+/// Paints a cell, which may begin with a space.
 fn cell(cell: &str) -> String {
     let word = cell.trim_start_matches(' ');
     let Some(styled) = styled(word) else { return cell.to_owned() };

@@ -11,7 +11,7 @@ use crate::cli::{ClusterArgs, PauseArgs, ResumeArgs};
 use crate::connection::{ANSWERS_WITHIN, Connection, advised, by_us};
 use crate::output::{line, output};
 
-/// What permits a pause: no role of the operator does, because a namespace has other annotations too.
+/// The permission for a pause. No role of the operator gives it, because a namespace has other annotations too.
 const RIGHTS: &str = "an administrator of the namespace: get and patch of this namespace";
 
 /// Pauses a namespace. Always yes.
@@ -43,7 +43,7 @@ async fn change(cluster: &ClusterArgs, name: &str, reason: Option<&str>) -> Resu
     Ok(true)
 }
 
-/// Makes the patch of a namespace as it was read. None if the namespace is as asked for already.
+/// Makes the patch of a namespace as it was read. None if nothing has to change.
 fn wanted(found: &Namespace, is: Option<&str>, reason: Option<&str>) -> Option<Value> {
     let meta = &found.metadata;
     (is.is_some() != reason.is_some()).then(|| {

@@ -19,15 +19,15 @@ enum Found {
 /// The result of reading all policies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
-    /// How many ship.
+    /// How many policies the operator ships.
     pub(crate) count: usize,
     /// What is missing or changed, sorted.
     pub(crate) wrong: Vec<String>,
-    /// Why it is unknown of some, if it is.
+    /// Why the state of some policies is unknown, if it is.
     pub(crate) unknown: Option<&'static str>,
 }
 
-/// Reads them. The answers of commands do not depend on it, so a failed read is no error.
+/// Reads the policies. The answers of commands do not depend on them, so a failed read is no error.
 pub(crate) async fn seen(client: &Client) -> Result<Policies> {
     let shipped = shipped()?;
     let count = shipped.len();
@@ -82,7 +82,7 @@ fn sum_up(count: usize, found: Vec<Found>) -> Policies {
 }
 
 impl Policies {
-    /// Describes them in one line: `kubectl wfe doctor` lists all that is wrong.
+    /// Describes the policies in one line. `kubectl wfe doctor` lists all that is wrong.
     pub(crate) fn told(&self) -> String {
         let Self { count, wrong, unknown } = self;
         let Some((first, others)) = wrong.split_first() else {

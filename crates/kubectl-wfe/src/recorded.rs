@@ -1,5 +1,5 @@
-//! What the status of an undecided execution says. The operator's own word comes before a prediction: it knows what
-//! holds it, and a prediction does not.
+//! What the status of an undecided execution says. This record goes before a prediction: the operator knows what the
+//! execution waits for, and a prediction does not.
 
 use chrono::TimeDelta;
 use kube::api::DynamicObject;
@@ -25,7 +25,7 @@ pub(crate) enum Recorded {
 }
 
 impl Recorded {
-    /// Reads it from an execution. None if it is too new to have something recorded.
+    /// Reads what was recorded. None if the execution is too new for that.
     pub(crate) fn of(object: &DynamicObject, now: Time) -> Option<Self> {
         let waits = condition(object, WAITING).filter(|it| it["status"] == "True");
         let text = |waits: &Value, key: &str| waits[key].as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ impl Recorded {
         }
     }
 
-    /// Returns whether this is the operator's trouble, and not an execution or a person that it waits for.
+    /// Returns whether the operator has a problem, and does not just wait for an execution or a person.
     pub(crate) fn is_trouble(&self) -> bool {
         !matches!(
             self.reason(),

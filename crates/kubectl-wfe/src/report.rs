@@ -38,7 +38,7 @@ const NO_OPERATOR: &str = "NoOperator";
 pub(crate) enum Scope {
     /// The execution's own workflow.
     One,
-    /// Each workflow that has run on the target, and any other, for which the made-up execution stands.
+    /// Each workflow that has run on the target, and a made-up one that stands for all others.
     EachWorkflow,
 }
 
@@ -56,7 +56,8 @@ pub(crate) struct Report {
     message: Option<String>,
     /// The execution that this one is skipped for.
     in_the_way: Option<Named>,
-    /// What its failure, or that of the execution that it is skipped for, has in common with others.
+    /// What the execution's failure has in common with others. For a skipped execution: the failure for which it is
+    /// skipped.
     #[serde(flatten)]
     common: Common,
     /// The rule that decides.
@@ -65,7 +66,7 @@ pub(crate) struct Report {
     changes_at: Option<String>,
     rules: Vec<Rule>,
     blocks: Vec<Block>,
-    /// If the command named no workflow: the outlook of each one that has run on the target.
+    /// The outlook of each workflow that has run on the target, if the command named no workflow.
     workflows: Vec<OfWorkflow>,
     /// The source of the policy.
     policy: Option<String>,
@@ -88,10 +89,10 @@ pub(crate) struct Report {
     /// The outlook of a workflow that has not run on the target, if the outlooks differ.
     #[serde(skip)]
     other_workflows: String,
-    /// Labels and what follows each.
+    /// The facts of the answer, each with its label.
     #[serde(skip)]
     facts: Vec<(&'static str, String)>,
-    /// The same of what the answer depends on.
+    /// What the answer depends on, each with its label.
     #[serde(skip)]
     basis: Vec<(&'static str, String)>,
 }
@@ -103,7 +104,7 @@ pub(crate) enum Word {
     Wait,
     Skip,
     Fail,
-    /// It was decided; its phase tells how.
+    /// The execution was decided; its phase has the result.
     Decided,
     /// The workflows differ.
     Depends,
@@ -234,7 +235,7 @@ impl Report {
         {
             report.wait_for_nobody(why);
         }
-        // Without a leader the record is of the past, and a prediction that nobody carries out says so itself.
+        // If no operator decides, the record is old, so the prediction stays first.
         let is_overruled = match (&about.recorded, &about.nobody_decides) {
             (Some(recorded), None) => report.put_first(recorded, &about.log),
             (Some(recorded), Some(_)) => {
@@ -354,7 +355,7 @@ impl Report {
         self.head = format!("would wait, {NO_OPERATOR}: {why}");
     }
 
-    /// Tells that the target cannot exist, before everything else.
+    /// Sets what is wrong with the kind of the target. The report shows this before everything else.
     pub(crate) fn is_unserved(&mut self, why: Option<String>) {
         self.unserved = why;
     }
@@ -364,7 +365,7 @@ impl Report {
         self.unserved.is_some() || matches!(self.verdict, Word::Skip | Word::Fail)
     }
 
-    /// Returns whether it runs, would run, or has completed.
+    /// Returns whether the execution runs, would run, or has completed.
     pub(crate) fn is_yes(&self) -> bool {
         self.unserved.is_none() && self.verdict == Word::Run
             || matches!(self.phase.as_deref(), Some("Running" | "Completed"))

@@ -25,7 +25,7 @@ pub(crate) struct OnAttempt {
 }
 
 impl OnAttempt {
-    /// Reads it from a Running execution with a retry policy.
+    /// Reads the attempt from a Running execution with a retry policy.
     pub(crate) fn of(execution: &Execution) -> Option<Self> {
         let (ExecutionState::Running { .. }, Some(retry)) = (&execution.state, &execution.retry) else { return None };
         let next = execution.next_attempt();
@@ -37,7 +37,7 @@ impl OnAttempt {
         })
     }
 
-    /// Describes it, and how the attempt before it failed.
+    /// Describes the attempt, and how the attempt before it failed.
     pub(crate) fn told(&self, retry: &Retry) -> String {
         let Self { number, of, not_before, ends_by } = self;
         let (Some(not_before), Some(ends_by)) = (not_before, ends_by) else { return format!("{number} of {of}") };
@@ -51,7 +51,7 @@ impl OnAttempt {
 }
 
 /// Describes the plan of a policy: the number and length of attempts, the waits between them, and the total. `uid` is
-/// that of the execution, if it exists: it determines the jitter.
+/// the uid of the execution, if the execution exists. The jitter depends on it.
 pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
     let (attempts, each) = (policy.max_attempts, span(timeout.min(policy.max_duration)));
     if attempts < 2 {

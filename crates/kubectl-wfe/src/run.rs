@@ -21,7 +21,7 @@ use crate::view::{Forbidden, Lookout};
 use crate::wait;
 use wanted::{Asked, wanted};
 
-/// The exit code if nothing was created, because it would not run.
+/// The exit code if nothing was created, because the execution would not run.
 const WOULD_NOT_RUN: u8 = 1;
 
 /// The answer. `-o json` shows all of it.
@@ -107,7 +107,8 @@ impl Answer {
     }
 }
 
-/// Reads an execution that the flags name: its spec, and further parts. An unneeded part may be one of another version.
+/// Reads an execution that the flags name: only its spec and the parts in `further`. The others may be of another
+/// version.
 async fn read(connection: &Connection, name: Option<&str>, further: &[&str]) -> Result<Option<WorkflowExecution>> {
     let Some(name) = name else { return Ok(None) };
     let mut object = get(connection, name).await?;
@@ -126,8 +127,8 @@ async fn outlook(lookout: &Lookout, wanted: &WorkflowExecution, args: &RunArgs) 
     Ok(explain::answer(lookout, Some(&object), &args).await?.0)
 }
 
-/// Creates the execution, or asks the API server whether it would. It is sent once: a second creation would run the
-/// workflow twice.
+/// Creates the execution, or asks the API server whether it would accept the creation. The request is sent once: a
+/// second creation would run the workflow twice.
 async fn create(connection: &Connection, wanted: &WorkflowExecution, dry_run: bool) -> Result<DynamicObject> {
     let namespace = &connection.namespace;
     let executions: Api<DynamicObject> = objects(&connection.client, Kind::Execution, Some(namespace));

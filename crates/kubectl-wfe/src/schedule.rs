@@ -31,7 +31,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Resu
     }
 }
 
-/// Connects, and returns the schedules of the selected namespace, and its name.
+/// Connects, and returns the schedules and the name of the selected namespace.
 async fn open(cluster: &ClusterArgs) -> Result<(Api<DynamicObject>, String)> {
     let Connection { client, namespace, .. } = Connection::open(cluster).await?;
     Ok((objects(&client, Kind::Schedule, Some(&namespace)), namespace))

@@ -1,6 +1,6 @@
 //! `kubectl wfe simulate`: what the operator would do in a scenario, in virtual time. With a file, no cluster is
-//! contacted, and the same file gives the same bytes: then nothing here reads a clock, the environment or anything
-//! random. With a target, the play begins with what the cluster holds about it, and writes nothing there.
+//! contacted, and nothing here reads a clock, the environment or anything random: the same file gives the same bytes.
+//! With a target, the play begins with the objects of that target in the cluster, and writes nothing there.
 
 mod carry;
 mod cluster;

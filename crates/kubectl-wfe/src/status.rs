@@ -1,5 +1,5 @@
-//! `kubectl wfe status`: the answer first. Without a subject: who needs a person, what runs, and what waits, with the
-//! command that comes next. With one: what holds this target or execution now, and what ends that.
+//! `kubectl wfe status`: the answer first. Without a subject: what needs a person, what runs, and what waits, with the
+//! command that comes next. With a subject: what holds this target or execution now, and what ends that.
 
 mod card;
 
@@ -14,7 +14,7 @@ use crate::subject::Subject;
 use crate::view::Lookout;
 use card::Card;
 
-/// Runs the command. Yes: nothing needs a person; of a target or execution: as `explain`.
+/// Runs the command. Yes: nothing needs a person. With a target or execution, yes means the same as for `explain`.
 pub(crate) async fn run(cluster: &ClusterArgs, args: StatusArgs) -> Result<bool> {
     let StatusArgs { subject, output: format, view } = args;
     let Some(subject) = subject else {

@@ -14,7 +14,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Parses either. A name has no slash, except after the kind that `kubectl get --output name` writes before it.
+    /// Parses a target or a name. A name has no slash, except after the kind that `kubectl get --output name` writes
+    /// before it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('/') {
             None => Ok(Self::Execution(text.to_owned())),
@@ -34,7 +35,7 @@ fn is_ours(kind: &str) -> bool {
     ["wfe", "workflowexecution", "workflowexecutions"].iter().any(|ours| kind.eq_ignore_ascii_case(ours))
 }
 
-/// Parses the name of an execution, also after its kind.
+/// Parses the name of an execution. The kind may stand before the name.
 pub(crate) fn parse_execution(text: &str) -> Result<String, String> {
     match Subject::parse(text) {
         Ok(Subject::Execution(name)) => Ok(name),

@@ -78,7 +78,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &ReportArgs) -> Result<bool
     Ok(true)
 }
 
-/// Adds the objects to a report, and takes the values of their parameters out of all of it.
+/// Adds the objects to a report, and removes the values of their parameters from the whole report.
 fn redacted(report: Report, executions: &[DynamicObject], schedules: &[DynamicObject]) -> Result<Value> {
     let mut values = Values::default();
     let executions = executions.iter().map(|it| values.take_from(it)).collect();

@@ -74,8 +74,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &TraceArgs) -> Result<bool>
     Ok(trace.links.iter().any(|it| it.kind == kind_name(Kind::Execution)))
 }
 
-/// Follows an object upwards. An object on the way that is gone or may not be read is skipped: the one below it names
-/// the one above it too.
+/// Follows an object upwards. An object on the way that is gone or may not be read is skipped: the object below it
+/// names the object above it too.
 async fn trace(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Result<Trace> {
     let mut trace = Trace::default();
     let mut last = match read(connection, kind, namespace, name).await? {
@@ -107,7 +107,8 @@ fn is_above(above: Kind, kind: Kind) -> bool {
     height(above) > height(kind)
 }
 
-/// Reads an object. The role wfe-explain lets its holder list only, so a list of one is tried, too.
+/// Reads an object. If the caller may not get the object, lists it alone, because the role wfe-explain permits only
+/// lists.
 async fn read(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Result<Read> {
     let api: Api<DynamicObject> = objects(&connection.client, kind, Some(namespace));
     let found = match within(ANSWERS_WITHIN, api.get_opt(name)).await {
@@ -161,7 +162,7 @@ fn named(above: Kind, object: &DynamicObject) -> Option<Link> {
     Some(Link { kind: kind_name(above).to_owned(), namespace, name, detail: String::new() })
 }
 
-/// Returns whether an execution owns what was made for it: a later one may have its name.
+/// Returns whether an object was made for this execution, and not for an earlier one with the same name.
 fn is_owner(execution: &DynamicObject, made: &DynamicObject) -> bool {
     execution.metadata.uid.as_deref() == annotation(made, ANNOTATION_UID)
 }
@@ -209,7 +210,8 @@ impl Link {
 }
 
 impl Created {
-    /// Reads it from the managed fields: the API server keeps the name of a program, and no name of a user.
+    /// Reads the creation from the managed fields. The API server records the name of the program there, and not the
+    /// user's.
     fn of(execution: &DynamicObject, now: Time) -> Self {
         let managed = execution.metadata.managed_fields.iter().flatten();
         let specs = managed.filter(|it| it.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some()));
@@ -227,7 +229,7 @@ impl Created {
 }
 
 impl Trace {
-    /// Adds an object; of an execution, also what asked for it.
+    /// Adds an object. For an execution, also adds what asked for it.
     fn add(&mut self, kind: Kind, object: &DynamicObject, now: Time) {
         self.links.push(Link::of(kind, object));
         if kind == Kind::Execution {

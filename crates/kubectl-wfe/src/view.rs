@@ -47,7 +47,7 @@ use refusal::{refused, said};
 /// The uid of an execution that does not exist. No uid of an API server looks like this, and it is ordered after all of
 /// them.
 const NOT_CREATED: &str = "not-created";
-/// The limit of workflows of a target that are answered for, the latest first: no target needs as many.
+/// The limit of workflows of a target that get an answer, the latest first. Targets have fewer workflows.
 const MOST_WORKFLOWS: usize = 50;
 
 /// The cluster, and how to read it.
@@ -88,7 +88,7 @@ impl Lookout {
         Self::on(Connection::open(cluster).await?, args).await
     }
 
-    /// Reads the installation again, over a connection that is there.
+    /// Reads the installation again, over an open connection.
     pub(crate) async fn on(connection: Connection, args: &ViewArgs) -> Result<Self> {
         let installation = Installation::read(&connection, args).await?;
         Ok(Self { namespace: connection.namespace.clone(), installation, connection })
@@ -106,12 +106,12 @@ impl Lookout {
 
     /// Lists all that the operator would list.
     pub(crate) async fn look(&self) -> Result<Seen> {
-        // Executions are decided without schedules.
+        // If schedules cannot be listed, executions can still be decided on.
         let schedules = self.list(Kind::Schedule).await.ok();
         self.see(schedules, None, None).await
     }
 
-    /// Lists all that the operator would list and that decides about one target, and adds an execution if one is given.
+    /// Lists everything on which the decision about one target depends, and adds an execution if one is given.
     pub(crate) async fn look_at(&self, target: Option<&TargetName>, added: Option<&DynamicObject>) -> Result<Seen> {
         let schedules = self.list(Kind::Schedule).await.ok();
         // The circuits that hold a schedule, and limits, depend on the executions of all targets.
@@ -124,13 +124,14 @@ impl Lookout {
         Ok(Seen { schedules: on_it, ..self.see(schedules, alone, added).await? })
     }
 
-    /// Lists the same, and fails if schedules cannot be listed.
+    /// Lists all that the operator would list, and fails if schedules cannot be listed.
     pub(crate) async fn look_with_schedules(&self) -> Result<Seen> {
         self.see(Some(self.list(Kind::Schedule).await?), None, None).await
     }
 
-    /// Lists the same for one schedule: a new one, which replaces an existing one of the same name, or one by name. If
-    /// the other schedules cannot be listed, `unread` tells so, and what is assumed.
+    /// Lists all that the operator would list, with one schedule: an existing one by its name, or a new one, which
+    /// replaces an existing one of the same name. If the other schedules cannot be listed, `unread` says so, and what
+    /// is assumed.
     pub(crate) async fn look_at_schedules(&self, asked: &AskedSchedule) -> Result<Seen> {
         let (mut schedules, unread) = match self.list(Kind::Schedule).await {
             Ok(schedules) => (schedules, None),
@@ -142,7 +143,7 @@ impl Lookout {
                 schedules.retain(|it| !is_it(it));
                 schedules.push((**added).clone());
             }
-            // It may be readable alone, and be in a namespace that the operator does not watch.
+            // The caller may have the right to get only this schedule, or the operator may not watch its namespace.
             AskedSchedule::Named { namespace, name } if !schedules.iter().any(is_it) => {
                 let api: Api<DynamicObject> = objects(&self.connection.client, Kind::Schedule, Some(namespace));
                 match within(ANSWERS_WITHIN, api.get_opt(name)).await {
@@ -155,8 +156,8 @@ impl Lookout {
         Ok(Seen { unread, ..self.see(Some(schedules), None, None).await? })
     }
 
-    /// Lists the rest of what the operator would list; of executions those of one target, if one is given. Schedules
-    /// are listed first: otherwise a child that is created meanwhile would look as if its schedule were deleted.
+    /// Lists the rest of what the operator would list. If a target is given, lists only its executions. Schedules are
+    /// listed first: otherwise a child that is created meanwhile would look as if its schedule were deleted.
     async fn see(
         &self,
         mut schedules: Option<Vec<DynamicObject>>,
@@ -185,8 +186,8 @@ impl Lookout {
         Ok(Seen::of(index, executions, installation.clone(), now))
     }
 
-    /// Reads the executions in namespaces that the operator does not watch, as the operator would: whether they are
-    /// over, or hold the target of this one.
+    /// Reads the executions in namespaces that the operator does not watch, as the operator would: whether they have
+    /// ended, or hold the target of `record`.
     pub(crate) async fn read_owners(&self, seen: &mut Seen, record: &ExecutionRecord) -> Result<()> {
         let decision = decide(seen.target_of(record)?, &self.installation.policy, seen.now);
         for action in decision.actions {
@@ -212,7 +213,7 @@ impl Lookout {
         Ok(read.map(|PartialObject { object, .. }| object))
     }
 
-    /// Searches an execution by its name, with the right to list alone.
+    /// Finds an execution by its name. The caller needs only the right to list.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let listed = list(&self.executions_in(&self.namespace), params, |_| true).await;
@@ -224,8 +225,9 @@ impl Lookout {
         self.list_selected(kind, ListParams::default()).await.map_err(|error| refused(&error, kind))
     }
 
-    /// Lists the executions that may be on a target, or all: those whose status names it, and those whose status names
-    /// none yet. The latter come first, because an execution gets its target in between and never loses it.
+    /// Lists the executions that may be on a target, or all: those whose status names the target, and those whose
+    /// status names none yet. Those without a target are listed first: an execution can get its target between the two
+    /// lists, and never loses it.
     async fn list_executions(&self, target: Option<&TargetName>) -> Result<Vec<DynamicObject>> {
         let Some(target) = target else { return self.list(Kind::Execution).await };
         let mut found = BTreeMap::new();
@@ -360,7 +362,8 @@ impl Seen {
         History::of(target, &self.installation.policy, self.now).all().last().map(|past| past.execution)
     }
 
-    /// Describes the other executions on a target that an operator does not get on with, by the oldest of them.
+    /// Describes the other executions on a target that wait because of a problem of the operator: the oldest one, and
+    /// how many more.
     pub(crate) fn stuck_on(&self, target: &Target, asks: &ExecutionId) -> Option<String> {
         let others = target.executions.values().filter(|it| it.is_undecided() && it.id != *asks);
         let recorded = others.filter_map(|it| Some((it, Recorded::of(self.of_uid(&it.id.uid)?, self.now)?)));
@@ -381,7 +384,7 @@ impl Seen {
     }
 }
 
-/// Lists the objects of a selection that are kept, page by page.
+/// Lists the objects of a selection page by page, and keeps those that `is_kept` accepts.
 pub(crate) async fn list(
     objects: &Api<PartialObject>,
     selection: ListParams,

@@ -52,7 +52,7 @@ pub(crate) async fn watch(cluster: &ClusterArgs, args: &WaitArgs) -> Result<u8> 
     watch_on(&Connection::open(cluster).await?, args).await
 }
 
-/// Does the same on a connection that is open.
+/// Does the same as [`watch`] on an open connection.
 pub(crate) async fn watch_on(connection: &Connection, args: &WaitArgs) -> Result<u8> {
     let mut known: Vec<Change> = Vec::new();
     follow(connection, args, |object, now, format| {
@@ -122,8 +122,8 @@ impl Answer {
     }
 }
 
-/// Lists what has happened to an execution so far, but its end, as its status records it. If the status lacks a time,
-/// the time is now.
+/// Lists what has happened to an execution so far, except its end, as its status records it. If the status lacks a
+/// time, the time is now.
 fn changes(object: &DynamicObject, now: Time) -> Vec<Change> {
     let (spec, status) = (&object.data["spec"], &object.data["status"]);
     let mut changes = Vec::new();

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The auditor is a second, independent implementation of these rules. It shares with the operator the names of targets
-//! and chains, labels, closed words and the spelling of durations, but no rule. The rules of sections 6, 7 and 11 are
-//! written anew (`section_6`, `section_7`, `section_11`). The first two of these modules read a `record` of each
-//! target. The auditor has no client and no clock. It orders all changes by resourceVersion, so the lines may be in any
-//! order.
+//! and chains, labels, enumerations such as phases and reasons, and the spelling of durations. It shares no rule. The
+//! rules of sections 6, 7 and 11 are written anew (`section_6`, `section_7`, `section_11`). The first two of these
+//! modules read a `record` of each target. The auditor has no client and no clock. It orders all changes by
+//! resourceVersion, so the lines may be in any order.
 //!
 //! # What it judges
-//! By invariant, with the names of the rules. Each describes the violation:
+//! The rules by invariant. The text after the name of a rule describes its violation:
 //!
 //! - 1, `overlap`: two released, unfinished runs on a target. `drain`: a run is released while an object of an earlier
 //!   run is unfinished. `held`: a run is released while another execution holds the target. An execution holds it if it
@@ -24,13 +24,13 @@
 //!   execution, or the attempt, says that nothing ran.
 //! - 2, `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begins before
 //!   its `notBefore`. `attempt-after`: an attempt is added or begins after the end, a cancellation, the beginning of a
-//!   deletion, or `maxDuration`. The same after an attempt that succeeded, ran (without `retryExecutionFailures`) or
+//!   deletion, or `maxDuration`. Also: any attempt after one that succeeded, ran (without `retryExecutionFailures`) or
 //!   failed by its configuration (without `retryWhen`). `attempt-delay`: a `delay` does not follow the formula, a
 //!   `notBefore` is not that long after the write, or either is changed.
 //! - 3, `phase`, `final`, `fixed`, `shape`: a status changes in a forbidden way, or has the wrong fields.
 //! - 4, `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a
-//!   commit while rules 0 to 5 of section 6 forbid it. For a further attempt, only rules 0 and 1 apply, and the remains
-//!   of the execution's own runs.
+//!   commit while rules 0 to 5 of section 6 forbid it. For a further attempt, only rules 0 and 1 apply. Remains of the
+//!   execution's own earlier runs also forbid it.
 //! - 5, `no-fact`: a skip without the fact that makes its rule apply. `wrong-fact`: a skip that describes the fact
 //!   wrongly. `earlier-rule`: a skip although an earlier rule decides.
 //! - 6, `undecided`, `leftover`, `abandoned`, `unrecorded`: something is left after the faults have stopped
@@ -100,7 +100,8 @@ pub struct Options {
     pub operators: BTreeSet<String>,
     /// Whether faults have stopped and everything had time to come to rest. If so, nothing may be left undone.
     pub settled: bool,
-    /// The policy of all operators; `None` if it is unknown or differs. Rules that need the policy are then not judged.
+    /// The policy of all operators; `None` if it is unknown or differs, or if a clock is wrong. Rules that need the
+    /// policy are then not judged.
     pub policy: Option<Policy>,
     /// How old an operator's view may be when it makes a child of a schedule, including the duration of the request.
     pub lag: Duration,

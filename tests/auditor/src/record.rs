@@ -109,8 +109,8 @@ impl<'e> Ledger<'e> {
     /// Lists the views on which a write may be based, from the oldest to the last before the write. Each view is a
     /// moment.
     ///
-    /// All executions come from one watch, in the order of their changes (section 14). An operator's view is therefore
-    /// the true state at some moment, which is no earlier than the version in the write's precondition.
+    /// All executions come from one watch, in the order of their changes. An operator's view is therefore the true
+    /// state at some moment, which is no earlier than the version in the write's precondition.
     pub(crate) fn views(&self, oldest: Moment, write: Moment) -> Vec<Moment> {
         let is_history = |execution: &Execution<'_>, at: Moment| has_ended(execution.at(at));
         let mut moments: Vec<Moment> = self

@@ -19,7 +19,7 @@ pub(crate) struct Retry {
     jitter: bool,
     /// Whether the policy has no `retryWhen`, so that the default decides which reasons are retried.
     pub(crate) has_default_condition: bool,
-    /// Whether an attempt may follow one of which something ran (`retryExecutionFailures`).
+    /// Whether another attempt may follow a failed attempt in which something ran (`retryExecutionFailures`).
     pub(crate) tries_what_ran: bool,
     /// The longest time for all attempts and waits together.
     pub(crate) max_duration: Duration,

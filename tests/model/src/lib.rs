@@ -11,8 +11,8 @@
 //!   about one in 400 000.
 //! - [`Claim::Ends`](claim::Claim::Ends) is about states in which only a fault can happen. In these, every execution is
 //!   terminal and no run is unfinished. A sequence of steps that never reaches such a state creates runs for ever. The
-//!   model limits the number of creations after all operators have seen all executions and pods. Without end, other
-//!   creations require a watch that lags for ever. So every sequence in which watches deliver and operators restart
+//!   model limits the number of creations after all operators have seen all executions and pods. Other creations can
+//!   continue for ever only if a watch lags for ever. So every sequence in which watches deliver and operators restart
 //!   reaches such a state.
 //!
 //! # Assumptions
@@ -24,7 +24,8 @@
 //!   decide on an incomplete list.
 //! - The history forbids nothing: every execution has a workflow of its own, and failures neither count nor back off.
 //!   The searches are about the lock.
-//! - Time stands still. The only deadline of the core that can pass is the retention, in searches without retention.
+//! - Time stands still. Only one deadline of the core can pass: the end of the retention, in searches in which the
+//!   retention is zero.
 //!
 //! The following simplifications make a search smaller. They hide no behaviour that is visible from outside:
 //! - A decision and its first write are one step. The view does not change in between, and an earlier decision on the

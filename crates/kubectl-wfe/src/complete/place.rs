@@ -36,7 +36,8 @@ pub(super) enum Names {
     Subjects,
 }
 
-/// Finds it from the words before the last one. The command must be built: each subcommand then knows the global flags.
+/// Finds the place from the words before the last one. The command must be built: each subcommand then knows the global
+/// flags.
 pub(super) fn place(root: &Command, before: &[String], last: &str) -> Place {
     let mut command = root;
     let mut path: Vec<&str> = Vec::new();

@@ -27,7 +27,7 @@ impl Door {
         getrandom::fill(&mut bytes).map_err(|error| anyhow!("this machine gives no random bytes: {error}"))?;
         let mut secret = String::new();
         for byte in bytes {
-            let _ = write!(secret, "{byte:02x}"); // a String takes whatever is written
+            let _ = write!(secret, "{byte:02x}"); // a write to a String never fails
         }
         Ok(Self { port, secret })
     }

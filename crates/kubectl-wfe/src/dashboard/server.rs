@@ -44,7 +44,7 @@ pub(super) async fn serve(listener: TcpListener, door: &Door, html: impl AsyncFn
     }
 }
 
-/// Answers one request. As there is no second one, no connection is idle and every connection ends.
+/// Answers one request, and then closes the connection: no connection stays idle.
 async fn connection(stream: TcpStream, door: &Door, html: &impl AsyncFn(Option<Window>) -> Result<String>) {
     let service = service_fn(async |request: Request<_>| {
         Ok::<_, Infallible>(answer(door, request.method(), request.uri(), request.headers(), html).await)

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::check::{Check, Group};
 use super::look::{Answer, Binding, Installed, runner_of};
 
-/// Roles by which a person can ask why. One that is bound is enough.
+/// Roles that let a person ask why nothing runs. One bound role is enough.
 const READING: [&str; 2] = ["wfe-explain", "wfe-oncall"];
 /// The role by which a person can clear a target.
 const CLEARING: &str = "wfe-clear";
@@ -81,7 +81,7 @@ fn rights_of_runner(bindings: &[Binding], runs: &str, runner: &str, group: &mut 
     group.ok(format!("{runs}/{runner} has roles in {}{more}", places.join(", ")));
 }
 
-/// Returns whether every cluster has this binding: it gives the right to find out what the API server serves.
+/// Returns whether a binding is to a role of Kubernetes itself, as for API discovery. Every cluster has such bindings.
 fn is_of_every_cluster(binding: &Binding) -> bool {
     binding.role.name.starts_with("system:")
 }

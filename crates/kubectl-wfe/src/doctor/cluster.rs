@@ -56,7 +56,8 @@ fn tekton(seen: &Cluster, group: &mut Group<'_>) {
         Ok(_) => group.ok("Tekton's bundles resolver is on"),
         Err(why) => group.not_seen("whether Tekton's bundles resolver is on", &why),
     }
-    // Else all pods of a run are bound to one node by a pod that the operator does not know.
+    // With any other value, Tekton makes a pod that binds all pods of a run to one node. The operator does not know
+    // this pod.
     match data(&seen.tekton_flags, "coschedule") {
         Ok(None | Some("workspaces" | "disabled")) => {}
         Ok(Some(value)) => group.error(

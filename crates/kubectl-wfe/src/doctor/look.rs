@@ -17,7 +17,7 @@ use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::installation::Installation;
 use crate::policies::{self, Policies};
 
-/// The limit of bindings that are read: more than a cluster of ten thousand namespaces has of its own accord.
+/// The limit of bindings that are read. A cluster of ten thousand namespaces usually has fewer.
 const MOST_BINDINGS: usize = 50_000;
 
 /// The answer to one read.
@@ -172,7 +172,7 @@ const TO_INSTALL: [(&str, &str); 5] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
 ];
 
-/// Asks what the caller may not create of what an installation needs.
+/// Returns the resources of an installation that the caller may not create.
 pub(super) async fn may_not_create(client: &Client) -> Result<Vec<&'static str>> {
     let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
     let mut denied = Vec::new();

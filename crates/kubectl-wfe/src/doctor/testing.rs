@@ -8,7 +8,7 @@ use crate::cli::OperatorArgs;
 use crate::installation::{Config, Installation, Leader};
 use crate::policies::Policies;
 
-/// Makes it. No role is bound.
+/// Makes the installation. No role is bound.
 pub(super) fn installed() -> Installed {
     let rule = json!({"spec": {"groups": [{"rules": [{"alert": "WorkflowExecutionNoLeader"}, {"record": "x"}]}]}});
     let labels = json!({"pod-security.kubernetes.io/enforce": "baseline"});

@@ -1,4 +1,5 @@
-//! The documents of a file, with the line of each field. It knows YAML, of which JSON is a part, and no kind of object.
+//! The documents of a file, with the line of each field. This module knows YAML, which includes JSON. It does not know
+//! any kind of object.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use serde_saphyr::Spanned;
 #[derive(Debug)]
 pub(super) struct Document(Tree);
 
-/// A value, and the line where it begins; for a field, that of its name.
+/// A value, and the line where it begins. The value of a field has the line of the field's name.
 #[derive(Debug)]
 struct Tree {
     line: u64,
@@ -65,7 +66,7 @@ impl Document {
                 },
                 Node::Leaf(_) => return tree.line,
             };
-            // A name may contain dots: the longest that fits is meant.
+            // A name may contain dots, so the longest name that fits is taken.
             match next.min_by_key(|(_, after)| after.len()) {
                 Some(next) => (tree, rest) = next,
                 None => return tree.line,

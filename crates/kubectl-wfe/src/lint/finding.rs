@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Level {
-    /// It is refused, or fails.
+    /// The API server refuses the object, or its run fails.
     Error,
     /// It may be a mistake.
     Warning,
@@ -37,7 +37,8 @@ impl Findings {
         self.0.push(Finding { level: Level::Warning, field: field.into(), says: says.into() });
     }
 
-    /// Adds an error about a field, unless that field, one above or one below has one: two checks may find one fault.
+    /// Adds an error about a field, unless this field, or one above or below it, has an error already. Two checks may
+    /// find the same fault.
     pub(super) fn error_unless_known(&mut self, field: &str, problem: &str) {
         let is_below = |one: &str, other: &str| {
             one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -12,7 +12,7 @@ use super::schema;
 
 /// The template of a schedule.
 const TEMPLATE: &str = "spec.template.";
-/// Said if a spec cannot be read although its structure has no fault.
+/// The message if a spec cannot be read although its structure has no fault.
 const UNREADABLE: &str = "does not have the shape of kubernaut.ai/v1alpha1";
 
 /// Examines a `WorkflowExecution`.

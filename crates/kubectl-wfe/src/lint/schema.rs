@@ -17,7 +17,7 @@ pub(super) fn check(kind: &str, object: &mut Value, found: &mut Findings) {
         return found.error("spec", "spec: is required");
     }
     below(&schema["properties"]["spec"], &mut object["spec"], "spec", found);
-    // The API server ignores a status in a new object, and looks after the other two itself.
+    // The API server ignores the status of a new object, and checks the other fields itself.
     let known = ["apiVersion", "kind", "metadata", "spec", "status"];
     for name in object.as_object().into_iter().flatten().map(|(name, _)| name).filter(|it| !known.contains(&&***it)) {
         unknown("", name, known.into_iter(), found);

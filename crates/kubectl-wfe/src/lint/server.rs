@@ -46,7 +46,7 @@ fn judge(status: StatusCode, body: &Value, found: &mut Findings) -> Result<()> {
     let message = body["message"].as_str().unwrap_or("it gives no reason");
     match (status.as_u16(), body["reason"].as_str()) {
         (200..=299, _) => {}
-        // The last check of all, behind the policies.
+        // The API server checks this last, after the policies.
         (409, Some("AlreadyExists")) => found.warning("metadata.name", format!("the API server answers: {message}")),
         (404, _) if body["details"]["name"].is_null() => {
             bail!("the CRD is not installed: is this the right cluster? kubectl config current-context")

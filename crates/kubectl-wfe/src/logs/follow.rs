@@ -1,7 +1,7 @@
 //! Follows the logs of an execution until it ends.
 //!
-//! It asks again and again for what is new. A stream would not do: the connection gives up a silent one, and a step may
-//! be silent for long.
+//! It polls for new lines. A stream would not work: the connection gives up a silent stream, and a step may be silent
+//! for long.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::execution::{End, Following};
 use crate::output::{line, note, output};
 
-/// The pause between two questions: each running step costs a request.
+/// The pause between two polls: each running step costs a request.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long an execution is followed: the longest time-out of a run, and the longest `maxDuration` of a retry.
 const FOLLOWED_FOR: Duration = Duration::from_hours(24);
@@ -72,7 +72,7 @@ pub(super) async fn run(connection: &Connection, args: &LogsArgs) -> Result<bool
     }
 }
 
-/// Shows what is new of one step.
+/// Shows the new lines of one step.
 async fn show(connection: &Connection, run: &Run, step: &Step, so_far: &mut Shown, tail: u32) -> Result<()> {
     let prefix = prefix(&step.step.task, &step.step.name);
     let mut out = output();
@@ -83,7 +83,7 @@ async fn show(connection: &Connection, run: &Run, step: &Step, so_far: &mut Show
         let bytes = match bytes(connection, run, step, so_far.params(tail)).await {
             Ok(bytes) => bytes,
             Err(error) if matches!(error.code(), 401 | 403) => bail!("cannot read the log: {}", said(&error, run)),
-            // It is asked for again, unless the step is over.
+            // The log is read again, unless the step is over.
             Err(error) => {
                 if step.step.state.is_over() {
                     writeln!(out, "{prefix} (its log cannot be read: {})", line(&said(&error, run)))?;
@@ -101,7 +101,7 @@ async fn show(connection: &Connection, run: &Run, step: &Step, so_far: &mut Show
                 so_far.leave_out();
                 writeln!(out, "{prefix} (more than 1 MiB in a second: lines are left out)")?;
             }
-            return Ok(()); // the rest comes with the next question
+            return Ok(()); // the next poll reads the rest
         }
     }
     if step.step.state.is_over() {
@@ -123,7 +123,7 @@ impl Shown {
         }
     }
 
-    /// Goes on with the next second.
+    /// Skips the rest of the current second.
     fn leave_out(&mut self) {
         self.last = self.last.map(|last| last.trunc_subsecs(0) + TimeDelta::seconds(1));
         self.count = 0;
@@ -168,7 +168,7 @@ mod tests {
         let at = |second: &str, said: &str| format!("2026-01-02T03:04:{second}Z {said}\n");
         let first = at("05.1", "a") + &at("05.2", "b") + &at("05.2", "c");
         assert_eq!(shown.news(&first), ["a", "b", "c"]);
-        // The question is for whole seconds, so lines come again.
+        // A request begins at a whole second, so some lines are read again.
         assert_eq!(shown.news(&first), Vec::<&str>::new());
         let again = first.clone() + &at("05.2", "d") + &at("06", "e f") + "2026-01-02T03:04:07Z not whole";
         assert_eq!(shown.news(&again), ["d", "e f"]);

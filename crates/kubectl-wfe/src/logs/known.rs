@@ -31,13 +31,13 @@ impl Kept {
     }
 }
 
-/// Tells that an execution has no run, and why.
+/// Describes why an execution has no run.
 pub(super) fn without_run(object: &DynamicObject, now: Time) -> String {
     let said = End::of(object).map_or_else(|| how_far(object, now), |end| end.told());
     format!("{} has no run, and so no log: {}\n", line(&full_name(object)), line(&said))
 }
 
-/// Tells that the pods of a run are gone, or not there yet, and what the status knows.
+/// Describes what the status knows of a run whose pods are gone, or not there yet.
 pub(super) fn without_pods(object: &DynamicObject, run: &Run, kept: Option<&Kept>, now: Time) -> String {
     let (name, run) = (full_name(object), format!("{}/{}", run.namespace, run.name));
     let (name, run) = (line(&name), line(&run));

@@ -22,7 +22,7 @@ const READ_WITHIN: Duration = Duration::from_secs(30);
 pub(super) enum Log {
     /// Its lines, and what they lack.
     Lines { lines: Vec<String>, note: Option<String> },
-    /// It cannot be read; the other steps may have theirs.
+    /// The log cannot be read. The logs of other steps may be readable.
     None(String),
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn bytes(
     within(READ_WITHIN, reading).await
 }
 
-/// Keeps the last lines of a log that was asked for one line more.
+/// Keeps the last `tail` lines. One line more was requested.
 fn last_lines(bytes: &[u8], tail: u32) -> Log {
     let tail = usize::try_from(tail).unwrap_or(usize::MAX);
     let text = String::from_utf8_lossy(bytes);

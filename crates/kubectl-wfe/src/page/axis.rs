@@ -29,7 +29,7 @@ const MOST_LABELS: i64 = 8;
 /// How far back the lanes reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
-    /// An hour: as many minutes as a person on call looks back at first.
+    /// An hour: the time that a person on call looks at first.
     Hour,
     /// Six hours.
     SixHours,
@@ -92,14 +92,14 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Lays a window before a moment.
+    /// Makes the axis of a window that ends now.
     pub(super) fn new(window: Window, now: Time) -> Self {
         let length = window.length();
         let (from, to) = (now - length, now + length / PAST_PER_FUTURE);
         Self { window: Some(window), from, now, to, step: window.step(), format: "%H:%M" }
     }
 
-    /// Lays an axis along a play.
+    /// Makes the axis of a play.
     pub(super) fn of_play(from: Time, to: Time) -> Self {
         let to = to.max(from + TimeDelta::seconds(1));
         let fits = |(step, _): &&(i64, &str)| (to - from).num_seconds() / step <= MOST_LABELS;
@@ -107,7 +107,7 @@ impl Axis {
         Self { window: None, from, now: to, to, step, format }
     }
 
-    /// Returns whether a label has room: beside the ends, and beside that of the present.
+    /// Returns whether a label fits: not too close to an end, or to the label of the present.
     pub(super) fn has_room(&self, place: i64) -> bool {
         match self.window {
             Some(_) => (300..8100).contains(&place) || (9000..9800).contains(&place),

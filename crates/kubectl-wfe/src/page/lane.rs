@@ -73,7 +73,7 @@ pub(super) struct Drawn {
     pub(super) at: i64,
     /// Its width; a mark has none.
     pub(super) wide: i64,
-    /// For how many it stands.
+    /// How many events it stands for.
     pub(super) count: usize,
     /// Its description.
     pub(super) title: String,
@@ -99,7 +99,7 @@ pub(super) struct Lane {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Lanes {
     pub(super) lanes: Vec<Lane>,
-    /// How many targets moved within the window and have no lane.
+    /// How many targets have no lane, although they need a person or have an event in the window.
     pub(super) left_out: usize,
 }
 
@@ -126,14 +126,14 @@ impl Kind {
         matches!(self, Self::Skipped | Self::Cleared | Self::Slot | Self::HeldSlot)
     }
 
-    /// Returns whether it shows that the target moved, and not what follows from an earlier move.
+    /// Returns whether this kind shows an event on the target, and not a slot or the effect of an earlier event.
     fn moves(self) -> bool {
         !matches!(self, Self::Cooldown | Self::Backoff | Self::Slot | Self::HeldSlot)
     }
 }
 
 impl Lanes {
-    /// Draws the targets that need a person, and then those that moved within the window, the latest first.
+    /// Draws the targets that need a person, and then the targets with an event in the window, the latest first.
     pub(super) fn of(tracks: &[Track], axis: &Axis) -> Self {
         let last_move = |track: &Track| {
             let moves = track.spans.iter().filter(|it| it.kind.moves() && axis.shows(it.from, it.to));

@@ -156,7 +156,8 @@ fn fact(name: &str, it: &Line) -> Markup {
     }
 }
 
-/// Returns whether a command has only characters that no shell obeys. All names that an API server accepts are such.
+/// Returns whether a command has only characters without a special meaning in a shell. All names that an API server
+/// accepts have only such characters.
 fn is_harmless(command: &str) -> bool {
     let words = command.strip_suffix(" --reason ''").unwrap_or(command);
     words.chars().all(|it| it.is_ascii_alphanumeric() || " ./_:@-".contains(it))

@@ -226,7 +226,7 @@ fn storm() -> Cluster {
     cluster
 }
 
-/// A cluster whose users chose their texts with care.
+/// A cluster whose users try to attack the page with the texts of their objects.
 fn hostile() -> Page {
     let mut cluster = Cluster::default();
     let busy = json!({"phase": "Skipped", "completionTime": text(now()), "skipDetails": {"reason": HOSTILE, "message": HOSTILE}});

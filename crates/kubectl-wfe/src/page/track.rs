@@ -18,7 +18,7 @@ use crate::overview::is_in;
 use crate::progress::place_of_failure;
 use crate::view::Seen;
 
-/// Collects what happened, from one namespace if one is given: on the targets in it, and by the executions in it.
+/// Collects what happened. If a namespace is given: only on the targets in it, and by the executions in it.
 pub(super) fn tracks(seen: &Seen, namespace: Option<&str>) -> Vec<Track> {
     let mut tracks: BTreeMap<String, Track> = BTreeMap::new();
     for object in seen.objects() {

@@ -15,7 +15,7 @@ use crate::recorded::Recorded;
 pub(super) struct About {
     /// The namespace of the execution.
     pub(super) namespace: String,
-    /// Its name; none for a made-up one.
+    /// The name of the execution; none for a made-up one.
     pub(super) name: Option<String>,
     /// Its target.
     pub(super) target: String,
@@ -25,13 +25,13 @@ pub(super) struct About {
     pub(super) common: Vec<(ExecutionId, Common)>,
     /// Other facts about the history of the target.
     pub(super) history: Option<String>,
-    /// Why no operator decides on it, if that is so.
+    /// Why no operator decides on the execution, if that is so.
     pub(super) nobody_decides: Option<String>,
     /// The plan of its retry policy, if it has one and is undecided.
     pub(super) plan: Option<String>,
     /// What an operator has recorded of it, if it exists and is undecided.
     pub(super) recorded: Option<Recorded>,
-    /// Other executions on its target that an operator does not get on with.
+    /// Other executions on the target that wait because of a problem of the operator.
     pub(super) stuck: Option<String>,
     /// The command that shows the operator's log.
     pub(super) log: String,
@@ -42,7 +42,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Knows of an execution what it says itself.
+    /// Makes the facts of an execution from its object alone.
     pub(super) fn of_object(installation: &Installation, namespace: &str, object: &DynamicObject, now: Time) -> Self {
         let written = object.data.pointer("/spec/targetResource").and_then(Value::as_str).unwrap_or_default();
         Self {
@@ -63,7 +63,7 @@ impl About {
     }
 }
 
-/// What an answer depends on, and what of that is assumed.
+/// What an answer depends on, and what is only assumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Basis {
     /// The source of the settings in force.

@@ -1,4 +1,4 @@
-//! The report on a decided execution that was read alone: by a caller who may not list the others.
+//! The report on a decided execution for a caller who may not list the other executions.
 
 use kube::api::DynamicObject;
 use wfe_api::conditions::BLOCKED;
@@ -10,7 +10,7 @@ use super::about::About;
 use crate::installation::Installation;
 
 impl Report {
-    /// Reports on it from its status, and tells what was not seen, and why.
+    /// Reports on the execution from its status, and says what was not seen, and why.
     pub(crate) fn alone(
         installation: &Installation,
         execution: &Execution,

@@ -17,7 +17,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Reads it from an execution; empty if the execution has not failed, or its status lacks it.
+    /// Reads the fields from an execution. Empty if the execution has not failed, or its status lacks them.
     pub(super) fn of(execution: &Execution) -> Self {
         let ExecutionState::Failed(failed) = &execution.state else { return Self::default() };
         let fingerprint = failed.fingerprint.as_ref().map(ToString::to_string);

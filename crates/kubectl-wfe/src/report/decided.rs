@@ -66,7 +66,7 @@ impl Report {
         report
     }
 
-    /// Tells that a failed execution blocks its target, and what ends that.
+    /// Adds that a failed execution blocks its target, and what ends the block.
     pub(super) fn tell_block(&mut self, about: &About, execution: &Execution, object: &DynamicObject) {
         let how = if object.data["spec"]["clearance"].is_object() {
             let name = &execution.id.name;

@@ -1,4 +1,4 @@
-//! The recorded word of an operator in a report.
+//! The part of a report that the operator has recorded in the status.
 
 use super::{Report, Word};
 use crate::recorded::Recorded;

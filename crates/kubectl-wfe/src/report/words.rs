@@ -17,7 +17,7 @@ use crate::output::line;
 use crate::view::Seen;
 
 impl Report {
-    /// Returns the answer as the end of a sentence.
+    /// Returns the answer, in words that finish a sentence.
     pub(crate) fn outlook(&self) -> String {
         match (self.verdict, &self.message) {
             (Word::Depends, _) => {
@@ -115,7 +115,7 @@ impl fmt::Display for Named {
 /// Describes the history beyond the rules: no execution is known on the target, or its latest one was cleared.
 pub(super) fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, exists: bool) -> Option<String> {
     if target.executions.values().all(|execution| execution.id == *asks) {
-        // An execution that exists is known itself.
+        // If the execution exists, it is itself known on the target.
         let unknown = "no WorkflowExecution on it is known; should one be, check the spelling";
         return (!exists).then(|| unknown.to_owned());
     }

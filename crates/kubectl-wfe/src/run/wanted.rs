@@ -11,7 +11,7 @@ const LONGEST_PREFIX: usize = 52;
 /// Stands for the characters that the API server adds, while the name is checked.
 const GENERATED: &str = "00000";
 
-/// What is asked for.
+/// What the command line asks for.
 pub(super) struct Asked<'a> {
     pub(super) args: &'a RunArgs,
     /// The execution of `--like`.
@@ -89,7 +89,7 @@ fn tag(image: &str) -> Option<&str> {
     Some(tag)
 }
 
-/// Makes the beginning of a name of the name of a workflow, which may be any text.
+/// Makes the beginning of an execution's name from the name of its workflow, which may be any text.
 fn prefix(workflow: &str) -> String {
     let allowed = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
     let name: String = workflow.chars().map(allowed).take(LONGEST_PREFIX).collect();

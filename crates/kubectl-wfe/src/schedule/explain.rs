@@ -39,17 +39,17 @@ struct Report {
     namespace: String,
     name: String,
     target: Option<String>,
-    /// What holds it, if anything does.
+    /// What holds the schedule, if anything does.
     held: Option<&'static str>,
-    /// What would hold its next run until a person ends that.
+    /// What would hold the next run until a person acts.
     would_be_held: Option<String>,
-    /// By how much its spread delays all of its slots.
+    /// By how much `spread` delays all slots of the schedule.
     later_by: Option<String>,
     failures: u32,
     last_run: Option<Last>,
     /// The latest triage, if there was one.
     triage: Option<TriageSaid>,
-    /// What a triage has put in place of its spec.
+    /// The values of a triage that apply in place of those of the spec.
     adjusted: Option<Adjusted>,
     /// The conditions of its status.
     conditions: Vec<Condition>,
@@ -59,7 +59,7 @@ struct Report {
     policy: String,
     operator: String,
     policies: String,
-    /// Why no operator decides on it, if that is so.
+    /// Why no operator decides on the schedule, if that is so.
     undecided: Option<String>,
     /// What was assumed because it could not be read.
     assumed: Option<String>,
@@ -97,7 +97,7 @@ struct Slot {
     why: &'static str,
 }
 
-/// Runs the command. Yes: it runs again, and nothing holds it, or would hold its next run.
+/// Runs the command. Yes: the schedule runs again, and nothing holds it or would hold its next run.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let asked = match (&args.file, &args.name) {
@@ -140,7 +140,8 @@ fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<
     lookout.completed(object).with_context(|| format!("{shown} cannot be used"))
 }
 
-/// Decides as the operator would. To start a new plan, the operator writes it and decides again; so does this.
+/// Decides as the operator would. To start a new plan, the operator writes the plan and decides again. This function
+/// does the same, without a write.
 pub(super) fn foretell(
     target: &Target,
     uid: &wfe_core::name::Uid,
@@ -171,7 +172,7 @@ pub(super) fn foretell(
     let mut anew = target.clone();
     anew.schedules.insert(uid.clone(), schedule.clone());
     let (second, _) = judge(&anew)?;
-    // The rows up to this one were asked before, and tell why a new plan starts.
+    // The rows up to this one are already in `first`, with the reason why a new plan starts.
     let further = second.asked.into_iter().skip_while(|(row, _)| *row != ANEW).skip(1);
     let asked = first.asked.into_iter().chain(further).collect();
     Some((schedule, ScheduleJudgement { asked, ..second }))

@@ -45,7 +45,7 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
     let connection = Connection::open(cluster).await?;
     let within_namespace = (!args.all_namespaces).then_some(&*connection.namespace);
     let found = all(&objects(&connection.client, Kind::Schedule, within_namespace)).await?;
-    // As kubectl does, the namespace of all rows is left out.
+    // As in kubectl, only `--all-namespaces` shows the column of the namespace.
     let columns = usize::from(!args.all_namespaces)..;
     let mut out = output();
     let items = || json!({"items": found.iter().map(row).collect::<Vec<_>>()});
@@ -89,7 +89,7 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
     row
 }
 
-/// Returns what would hold the next run of a schedule, if its status tells.
+/// Returns what would hold the next run of a schedule, if its status has that.
 fn would_be_held(schedule: &DynamicObject) -> Option<String> {
     let held = condition(schedule, HELD).filter(|held| held["reason"] == WOULD_BE_HELD)?;
     let (reason, _) = held["message"].as_str()?.split_once(':')?;

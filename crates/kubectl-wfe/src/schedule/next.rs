@@ -25,7 +25,7 @@ const RUNS: &str = "runs";
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    /// The end of the time that was looked at.
+    /// The end of the time for which slots are shown.
     until: String,
     items: Vec<Slot>,
     /// How many further slots there are at least.
@@ -154,8 +154,8 @@ fn needs_a_person(by: HeldBy) -> bool {
     }
 }
 
-/// Lists the slots of a schedule, at most one more than are shown. Only the first slot is listed of a schedule that a
-/// person must release.
+/// Lists the slots of a schedule, at most one more than are shown. If a person must release the schedule, only its
+/// first slot is listed.
 fn of_schedule(schedule: &Schedule, target: Option<&str>, then: &Then, now: Time, until: Time) -> Vec<Slot> {
     let most = if matches!(then, Then::All(_)) { 1 } else { MOST + 1 };
     let coming = slots(schedule, now).take(most).take_while(|planned| planned.at <= until);

@@ -19,7 +19,7 @@ use crate::output::{line, output};
 /// spec.
 #[derive(Debug, PartialEq)]
 struct OpenPause<'a> {
-    /// Its name: that of the failed child.
+    /// The name of the triage, which is the name of the failed child.
     of: &'a str,
     state: TriageState,
     why: Option<&'a str>,
@@ -81,7 +81,7 @@ impl<'a> OpenPause<'a> {
         Some(Self { of, state, why: triage["why"].as_str(), is_resumed })
     }
 
-    /// Asks for a reason, and explains what for.
+    /// Returns the message that asks for a reason, and explains what the reason is for.
     fn asks_why(&self) -> String {
         let why = self.why.map(|why| format!(": {}", line(why))).unwrap_or_default();
         let has = match self.state {

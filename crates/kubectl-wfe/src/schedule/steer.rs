@@ -102,7 +102,7 @@ async fn write(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &V
     Ok(())
 }
 
-/// Returns now, or the second in which the plan begins if that is not over: until then a hint has no effect.
+/// Returns the time from which a hint has an effect: when the plan begins, if that lies ahead, and otherwise now.
 fn begun(schedule: &DynamicObject, now: Time) -> Time {
     let planned_from = schedule.data.pointer("/status/plannedFrom").and_then(Value::as_str);
     let planned_from = planned_from.and_then(|text| text.parse::<Time>().ok());

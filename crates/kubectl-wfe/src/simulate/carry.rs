@@ -67,7 +67,7 @@ impl Play<'_> {
                 self.index.cancel_told(key, &unanswered.run.uid);
             }
             Action::Tell(Announce::Replay { run, .. }) => self.index.replay_told(key, &run.uid),
-            // An owner that the operator does not watch has ended when it is read again.
+            // In a play, an owner in a namespace that the operator does not watch has ended by the first read.
             Action::ReadOwner { owner } => {
                 self.index.owner_read(key, &owner.uid, Elsewhere { at: self.now, found: OwnerRead::Over });
             }
@@ -109,7 +109,7 @@ impl Play<'_> {
                 });
             }
         }
-        // From the newest on: to remove from the front of a long list takes longer.
+        // The newest first, because a removal from the front of a long list is slower.
         for id in skipped.iter().rev() {
             if self.execution(key, &id.uid).is_some_and(|it| it.child.is_none()) {
                 self.open.remove(&id.to_string());

@@ -1,5 +1,5 @@
-//! What a play of the cluster begins with, and what it supposes: how the workflows of a target end, from how they ended
-//! there before. No request is made here.
+//! The start of a play of the cluster. The ends of a target's workflows are assumed from their earlier ends there. No
+//! request is made here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::view::Seen;
 const SHORTEST: Duration = Duration::from_secs(1);
 /// How many of the last ends of a workflow count.
 const LAST: usize = 3;
-/// How long a run takes of a workflow that has not ended on the target yet.
+/// The assumed duration of a run, if its workflow has not ended on the target yet.
 const WITHOUT_HISTORY: Duration = Duration::from_mins(1);
 
 /// What a play begins with.
@@ -59,11 +59,11 @@ pub(super) struct Fails {
 /// Why a workflow is supposed to end so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Because {
-    /// So many of its last runs ended so.
+    /// `alike` of the last `of` runs of the workflow ended in this way.
     History { alike: usize, of: usize },
     /// It has not ended on this target yet.
     NoHistory,
-    /// The caller supposes it.
+    /// The caller asked for this end.
     Asked,
 }
 
@@ -76,7 +76,7 @@ struct Past {
 }
 
 impl Start {
-    /// Takes what was read of a target.
+    /// Makes the start from what was read of a target.
     pub(super) fn of(seen: &Seen, target: &TargetName, condition: &Condition) -> Result<Self> {
         let mut assumed: Vec<String> = seen.unread.iter().cloned().collect();
         if let Leader::Nobody(why) = &seen.installation.leader {
@@ -169,7 +169,7 @@ impl End {
         }
     }
 
-    /// Describes it.
+    /// Describes the assumed end, and why it is assumed.
     pub(super) fn told(&self) -> String {
         let because = match self.because {
             Because::History { of: 1, .. } => "as its one run here did".to_owned(),
@@ -185,7 +185,7 @@ impl End {
         format!("{because}: {how} after {}", span(self.takes))
     }
 
-    /// Returns how a play lets its runs end.
+    /// Returns the script by which a play ends the runs of the workflow.
     fn script(&self) -> Workflow {
         let failing = |fails: Fails| Failing {
             reason: fails.reason,

@@ -1,4 +1,4 @@
-//! Plays a scenario with several values of one key, and compares what comes of it.
+//! Plays a scenario with several values of one key, and compares the totals.
 
 use std::fmt;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Comparison {
         Ok(Self { key: key.to_owned(), columns })
     }
 
-    /// Returns whether with no value anything needs a person at the end.
+    /// Returns whether nothing needs a person at the end, whichever value is set.
     pub(super) fn is_fine(&self) -> bool {
         !self.columns.iter().any(|column| column.totals.needs_a_person())
     }

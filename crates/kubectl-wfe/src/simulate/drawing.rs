@@ -9,14 +9,14 @@ use crate::history::Event;
 use crate::moment::shown;
 use crate::page::{Kind, Span, Track};
 
-/// The most bars and marks that are kept: a page of 60 lanes with as many as a play of a day makes every minute.
+/// The limit of bars and marks: enough for 60 lanes with one in each minute of a day.
 const MOST_SPANS: usize = 100_000;
 
 /// The lanes of a play.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     tracks: BTreeMap<String, Track>,
-    /// The targets of schedules, by the names that lines have.
+    /// The targets of schedules, by the name that a line has for the schedule.
     pub(super) of_schedules: HashMap<String, String>,
     /// When the runs began that have not ended, by target and execution.
     runs: BTreeMap<(String, String), Time>,

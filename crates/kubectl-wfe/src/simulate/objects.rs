@@ -1,4 +1,5 @@
-//! The executions and schedules of a scenario, read by the operator's readers: a spec means the same here.
+//! The executions and schedules of a scenario. The operator's own code reads them, so a spec means the same as in a
+//! cluster.
 
 use std::path::Path;
 use std::time::Duration;
@@ -143,7 +144,7 @@ impl Scenario {
 }
 
 impl Planned {
-    /// Reads a schedule that can be used, and what its children are made from.
+    /// Reads a schedule, and makes a child from which the others are copied. Fails if the spec cannot be used.
     pub(super) fn of(object: &DynamicObject, start: Time) -> Result<Self, String> {
         let record = observe_schedule(object).ok_or("it is not a WorkflowSchedule")?;
         let ScheduleId { namespace, name, uid } = &record.schedule.id;
@@ -169,14 +170,14 @@ fn interval(node: &Node, path: &str) -> Result<Duration, Fault> {
     }
 }
 
-/// Reads an execution that can be used.
+/// Reads an execution. Fails if its spec cannot be used.
 fn execution(namespace: &str, name: &str, created: Time, spec: &Value) -> Result<ExecutionRecord, String> {
     let object = from_json(namespace, name, &uid(1, 0), created, spec)?;
     let mut record = observe_execution(&object, RUNS).ok_or("it is not a WorkflowExecution")?;
     if let ExecutionState::Undecided { unusable: Some(why), .. } = &record.execution.state {
         return Err(why.to_string());
     }
-    // A play renders no run from it, and it holds no secret.
+    // A play renders no PipelineRun from the request, and has no secret to redact.
     (record.request, record.redaction) = (None, None);
     Ok(record)
 }

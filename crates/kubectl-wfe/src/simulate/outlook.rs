@@ -17,7 +17,7 @@ use crate::moment::{shown, since, span};
 use crate::output::line;
 use crate::table::table;
 
-/// What comes on a target, if a condition is met.
+/// What will happen on a target, if a condition is met.
 pub(super) struct Outlook<'a> {
     pub(super) target: &'a TargetName,
     pub(super) condition: &'a Condition,
@@ -36,7 +36,7 @@ impl Outlook<'_> {
         format!("the next {}, if {}", span(self.until), self.condition.told())
     }
 
-    /// Returns what the play rests on, each with its name.
+    /// Returns what the play assumes and depends on, each with a label.
     pub(super) fn facts(&self) -> Vec<(String, String)> {
         let ends = self.ends.iter().map(|end| (end.workflow.clone(), format!("{} (supposed)", end.told())));
         let assumed = self.assumed.iter().map(|assumed| ("assumed".to_owned(), assumed.clone()));
@@ -83,7 +83,7 @@ impl fmt::Display for Outlook<'_> {
     }
 }
 
-/// The same for programs: a simulation, with what was asked and supposed.
+/// The outlook for programs: a simulation, with the question and the assumptions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutlookJson<'a> {

@@ -1,8 +1,9 @@
-//! Plays a scenario in virtual time: the operator's index and decision, and an API server and a Tekton that obey.
+//! Plays a scenario in virtual time: the operator's own index and decision, with an API server and a Tekton that carry
+//! out every request.
 //!
-//! Objects are read once, by the operator's readers; after that, the records of the index are changed in place of
-//! statuses, and delivered again. At this level index, circuits, schedules, triage and decisions are the operator's
-//! own code, and no step writes or parses JSON.
+//! The operator's readers read each object once. After that, the play changes the records of the index instead of
+//! statuses, and delivers the records again. Index, circuits, schedules, triage and decisions are therefore the
+//! operator's own code, and no step writes or parses JSON.
 
 mod begin;
 mod workload;
@@ -31,7 +32,8 @@ use workload::Workload;
 
 /// After how long ended executions and runs are removed: a removal never changes a decision, and a play stays small.
 const KEPT: Duration = Duration::from_mins(1);
-/// How often all changed targets are decided on at one moment. A decision that asks for more makes no progress.
+/// The limit of rounds at one moment; a round decides on all changed targets. If more are needed, the decisions make no
+/// progress.
 const MOST_ROUNDS: usize = 20_000;
 
 /// The state of the world.
@@ -50,30 +52,31 @@ pub(super) struct Play<'a> {
     pub(super) failures: HashMap<Uid, FailureSeen>,
     /// The uids of the executions that have not ended, by namespace and name.
     pub(super) open: HashMap<String, (Key, Uid)>,
-    /// The agenda of the world: earliest first, at one time in the order of [`Happening`].
+    /// The agenda of the world, the earliest first. Entries of the same time are in the order of [`Happening`].
     pub(super) agenda: BinaryHeap<Reverse<(Time, Happening)>>,
     wakes: BTreeSet<(Time, Key)>,
     wake_of: HashMap<Key, Time>,
     /// The targets to decide on.
     pub(super) changed: BTreeSet<Key>,
-    /// The one target that is decided on; none: all of them.
+    /// The only target that is decided on. None: all targets.
     only: Option<Key>,
     created: u64,
-    /// Follows what is written, as an operator would write it.
+    /// Collects the statuses that an operator would write.
     #[cfg(test)]
     pub(super) mirror: Option<super::tests::Mirror>,
 }
 
-/// Something that the world does. At the same time, runs end before people act, and people act before programs ask.
+/// Something that the world does. At the same time, runs end before people act, and people act before executions
+/// arrive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happening {
-    /// A task or pod ends that was there at the start.
+    /// A task or pod that existed at the start ends.
     Ends(Kind, Uid),
     /// Tekton ends a run.
     RunEnds(Uid),
     /// The last task of a run is gone.
     Drained(Uid),
-    /// A person acts: the number of the act.
+    /// A person acts. The number is the place of the act in the scenario.
     Acts(usize),
     /// The n-th execution of an arrival is created, from 1.
     Arrives(usize, u64),
@@ -90,7 +93,7 @@ impl<'a> Play<'a> {
         Self::on(scenario, policy, index, None)
     }
 
-    /// Makes a world that begins with objects, and in which one target is decided on, or all.
+    /// Makes a world that begins with the objects of an index. If `only` is given, no other target is decided on.
     fn on(scenario: &'a Scenario, policy: &Policy, mut index: Index, only: Option<Key>) -> Self {
         let now = scenario.start;
         index.set_circuit_policy(policy);
@@ -183,7 +186,8 @@ impl<'a> Play<'a> {
         self.agenda.is_empty() && self.open.is_empty() && self.schedules.is_empty()
     }
 
-    /// Lets all happen that is due now and of one kind, so that those who ask at the same moment are judged together.
+    /// Carries out everything that is due now and of the same kind as the first entry. Executions that arrive at the
+    /// same moment are thus judged together.
     fn happen(&mut self) -> Result<()> {
         let mut first = None;
         while let Some(Reverse((at, what))) = self.agenda.peek() {
@@ -246,7 +250,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Sets when a target is decided on although nothing changes.
+    /// Sets when a target is decided on even if nothing changes.
     fn wake(&mut self, key: &Key, at: Option<Time>) {
         let before = match at {
             Some(at) => self.wake_of.insert(key.clone(), at),
@@ -260,7 +264,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Returns whether a change of circuits concerns what is played.
+    /// Returns whether a change of circuits concerns the target that is played.
     fn is_told(&self, news: &CircuitNews) -> bool {
         let Some(only) = &self.only else { return true };
         let circuit = match news {

@@ -76,7 +76,7 @@ pub(super) struct Arrival {
     pub(super) record: ExecutionRecord,
     /// The prefix of the names; the number of the execution follows it.
     pub(super) name: String,
-    /// The target; `{n}` stands for the number of the execution, which begins anew after `targets`.
+    /// The target; `{n}` stands for the number of the execution, which begins again at 1 after `targets` executions.
     pub(super) on: String,
     /// After how many executions the numbers in targets begin anew.
     pub(super) targets: Option<u64>,
@@ -200,7 +200,7 @@ impl Failing {
     }
 }
 
-/// Makes the uid of the n-th object of a class. UUIDs in this order are also ordered by time.
+/// Makes the uid of the n-th object of a class. Later objects of a class have greater uids.
 pub(super) fn uid(class: u8, n: u64) -> String {
     format!("0000000{class}-0000-4000-8000-{n:012x}")
 }
@@ -216,7 +216,8 @@ pub(super) fn check_key(key: &str) -> Result<(), String> {
     if known.contains(&key) { Ok(()) } else { Err(unknown(key, " in the policy", &known)) }
 }
 
-/// Returns the operator's default flags. They are given as words, so that no environment variable counts.
+/// Returns the operator's default flags. They are given as command-line arguments, so that no environment variable
+/// counts.
 fn defaults() -> Flags {
     let command = wfe_settings::cli::Cli::command();
     let run = command.find_subcommand("run");

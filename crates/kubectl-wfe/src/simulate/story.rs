@@ -1,4 +1,4 @@
-//! What happens in a play, line by line, and what comes of it all in numbers.
+//! What happens in a play, line by line, and the totals.
 
 mod begins;
 
@@ -28,7 +28,8 @@ use crate::moment::beside;
 #[derive(Debug)]
 pub(super) struct Story {
     pub(super) start: Time,
-    /// Whether it begins with what a cluster holds now. Then how runs end is supposed, and times are those of a clock.
+    /// Whether the play begins with the objects of a cluster. The ends of runs are then assumptions, and times are
+    /// shown as dates.
     from_cluster: bool,
     /// What happened.
     pub(super) timeline: Timeline,
@@ -36,7 +37,7 @@ pub(super) struct Story {
     pub(super) drawing: Drawing,
     /// When the play has ended.
     pub(super) ended: Time,
-    /// What came of it.
+    /// The totals of the play.
     pub(super) totals: Totals,
     blocked: BTreeMap<Key, Block>,
     /// The targets whose last execution has failed.
@@ -73,7 +74,8 @@ impl Story {
         }
     }
 
-    /// Shows a time as the time since the start: `7m00`, `1h07m00`; of a cluster, as other commands do.
+    /// Shows a time as the time since the start: `7m00`, `1h07m00`. In a play of a cluster, shows it as other commands
+    /// do.
     pub(super) fn time(&self, at: Time) -> String {
         if self.from_cluster {
             return beside(at, self.start);
@@ -232,7 +234,7 @@ impl Story {
             let used = was.last_run.as_ref().map(|run| run.slot).max(was.planned_from);
             self.totals.missed += u64::from(missed.beyond(was.last_missed, used));
         }
-        // The end of a hold shows by the run that follows.
+        // The end of a hold needs no line: the run that follows shows it.
         if let Some(reason) = is.held.by().filter(|reason| was.held.by() != Some(*reason)) {
             self.totals.held += 1;
             self.line(at, &name, "held", None, reason.as_str().to_owned());

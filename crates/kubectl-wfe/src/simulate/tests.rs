@@ -1,5 +1,5 @@
-//! Whole scenarios: those that ship, by their golden output (`UPDATE=1` writes it anew), and what a play must agree
-//! with.
+//! Tests of whole scenarios. The output of the shipped ones is compared with golden files, which `UPDATE=1` writes
+//! anew.
 
 mod from_cluster;
 mod like_explain;
@@ -76,7 +76,7 @@ fn a_schedule_that_always_fails_runs_as_often_in_a_day_as_the_page_on_schedules_
     }
 }
 
-/// Without this, a play of a day would take longer with every execution.
+/// Without early removal, each execution would make a play slower.
 #[test]
 fn removing_ended_executions_early_changes_nothing() {
     for file in shipped() {

@@ -1,14 +1,14 @@
-//! The lines of a story. Equal things are folded: on several targets at one moment, and on one target one after the
-//! other.
+//! The lines of a story. Equal lines are folded into one: those of several targets at the same moment, and those of one
+//! target that follow each other.
 
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use wfe_core::Time;
 
-/// How soon after each other the runs of several schedules are folded.
+/// The longest time between the runs of several schedules that are folded into one line.
 const CROWD: TimeDelta = TimeDelta::seconds(30);
-/// How many of the last lines such a run is folded into.
+/// How many of the last lines are searched for one into which such a run can be folded.
 const NEAR: usize = 3;
 /// The most lines that are kept. The totals count everything.
 const MOST_LINES: usize = 20_000;
@@ -22,7 +22,7 @@ pub(super) struct Timeline {
     pub(super) left_out: u64,
     /// The lines of the present moment.
     moment: Vec<Line>,
-    /// The lines of the moment, by what they say of which subject.
+    /// The lines of the moment, by subject, what happened, and why.
     places: HashMap<(String, &'static str, String), usize>,
     /// The last two lines of each subject.
     recent: HashMap<String, [Option<usize>; 2]>,
@@ -51,9 +51,9 @@ pub(super) struct Line {
     pub(super) last_execution: Option<String>,
     /// Whether the execution is the child of a schedule.
     pub(super) is_scheduled: bool,
-    /// Whether it is supposed, and no decision.
+    /// Whether the line shows an assumption, and not a decision.
     pub(super) is_supposed: bool,
-    /// Since when it is so, if that is earlier.
+    /// Since when this lasts, if it began earlier.
     pub(super) since: Option<Time>,
     /// Until when the target cools down or backs off after it.
     pub(super) until: Option<Time>,
@@ -106,7 +106,7 @@ impl Timeline {
         self.moment.push(line);
     }
 
-    /// Takes the lines of the present moment in.
+    /// Appends the lines of the present moment.
     pub(super) fn flush(&mut self) {
         self.places.clear();
         let mut groups: Vec<Line> = Vec::new();

@@ -29,7 +29,7 @@ pub(super) struct Totals {
     /// The time of the latest recovery, in seconds since the start. A target recovers when an execution completes on it
     /// after a failure.
     pub(super) last_recovery_seconds: Option<u64>,
-    /// How many targets have failed last and not recovered.
+    /// On how many targets the last execution that completed or failed has failed.
     pub(super) failing_targets: usize,
 }
 

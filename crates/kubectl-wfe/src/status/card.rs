@@ -25,7 +25,7 @@ pub(super) struct Card {
 }
 
 impl Card {
-    /// Describes a blocked target. None if no block is on it: then a prediction is the better answer.
+    /// Describes a blocked target. None if nothing blocks the target: a prediction is then the better answer.
     pub(super) fn of_target(seen: &Seen, name: &str) -> Option<Self> {
         let target = seen.targets().find(|target| target.label() == name)?;
         let blocks = seen.blocks(target);

@@ -10,10 +10,10 @@ const LEFT_OUT: &str = "(left out)";
 const SHORTEST: usize = 4;
 /// Values that are not searched elsewhere: they are no secrets, and settings have them too.
 const ORDINARY: [&str; 2] = ["true", "false"];
-/// The texts of an object that may have any content.
+/// The fields of an object that may have any content: parameters, and texts.
 const PARAMETERS: [&str; 3] = ["/spec/parameters", "/spec/template/spec/parameters", "/status/adjust/parameters"];
 const TEXTS: [&str; 2] = ["/spec/rationale", "/spec/template/spec/rationale"];
-/// The annotations of this operator. Others may have a copy of the whole object.
+/// The annotations of this operator. The annotations of other programs may have a copy of the whole object.
 const OURS: &str = "kubernaut.ai/";
 
 /// Values that must not appear in a report.

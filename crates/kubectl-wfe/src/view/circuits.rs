@@ -54,8 +54,8 @@ impl Seen {
     }
 }
 
-/// Computes circuits from the ended executions, and gives the turns to probe them: decisions tell which schedules wait
-/// for one.
+/// Computes circuits from the ended executions, and gives the turns to probe them: decisions show which schedules wait
+/// for a turn.
 pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
     index.set_circuit_policy(policy);
     index.update_circuits(now);

@@ -29,7 +29,7 @@ impl Seen {
     }
 }
 
-/// Takes one list in.
+/// Delivers one list to an index.
 pub(crate) fn take_in(index: &mut Index, kind: Kind, listed: impl Iterator<Item = Delivery>, now: Time) {
     index.apply(Delivery::ListBegins(kind), now);
     for delivery in listed {

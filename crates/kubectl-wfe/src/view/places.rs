@@ -1,4 +1,4 @@
-//! The places in the limits that an operator would give if it started now, and the targets that have the others.
+//! The places in the limits that an operator would give if it started now, and the targets that have a place already.
 
 use wfe_core::Time;
 use wfe_core::decide::decide;
@@ -35,8 +35,8 @@ pub(super) fn give_places(index: &mut Index, policy: &Policy, now: Time) {
 }
 
 impl Seen {
-    /// Describes the targets that have the places which an execution waits for, those that began first at the
-    /// beginning, and what the first of them waits for itself.
+    /// Describes the targets that have the places for which an execution waits, the oldest first, each with what it
+    /// waits for itself.
     pub(super) fn holders(&self, target: &Target, waiting: &Waiting) -> Vec<String> {
         let Waiting::Limit(_) = waiting else { return Vec::new() };
         let limits = &self.installation.policy.limits;
@@ -66,7 +66,8 @@ impl Seen {
     }
 }
 
-/// Returns since when a target has its place: since its oldest run or task that is there.
+/// Returns since when a target has its place: since its oldest unfinished run, leftover task or pod, or Running
+/// execution.
 fn since(target: &Target, now: Time) -> Time {
     let runs = target.runs.values().filter(|run| run.is_unfinished()).map(|run| run.created);
     let left = target.residue.values().map(|residue| residue.created);

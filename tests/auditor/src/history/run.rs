@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns whether the run existed and was unfinished at a moment, as far as anyone could know then.
+    /// Returns whether the run existed and was unfinished at a moment, according to what an operator could know then.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         let is_over = [self.finished, self.gone].into_iter().flatten().any(|over| over <= moment);
         let is_left = self.left().is_some_and(|left| left.at_ms.saturating_add(BARE_MS) <= moment.at_ms);

@@ -38,7 +38,8 @@ fn unrecorded(evidence: &Evidence<'_>, schedule: &Schedule<'_>) -> Option<Violat
     let used = last.map_or(since, |last| last.slot.max(since));
     let of_it = |it: &&Execution<'_>| it.child.is_some_and(|child| child.schedule == schedule.object.uid);
     let mut children = evidence.history.executions.values().filter(of_it).filter(|it| it.gone.is_none());
-    // If a clock was wrong, the slot of the child may lie in the future. The schedule is then right to wait.
+    // Without a policy, a clock may be wrong. The slot of the child may then lie in the future, and the schedule is
+    // right to wait.
     let late = children.find(|it| it.child.is_some_and(|child| child.slot > used));
     let late = late.filter(|_| evidence.options.policy.is_some());
     let what = match (late, last.filter(|last| last.outcome.is_none())) {

@@ -286,8 +286,8 @@ fn a_plan_that_begins_anew_for_no_reason() {
     assert_eq!(story.found(), ["12 failure-count"], "the count begins anew too");
 }
 
-/// The operator's clock is a fraction of a second behind the plan's time, which is rounded up. If they differ by 60
-/// whole seconds, the time in the status is therefore more than 60 s in the future.
+/// The beginning of a plan is rounded up, so the operator's clock is a fraction of a second behind it. A time exactly
+/// 60 s after that beginning is therefore more than 60 s in the future.
 #[test]
 fn a_plan_that_begins_anew_as_its_status_lies_ahead() {
     for (ahead, expected) in [(59, ["12 plan-anew"].as_slice()), (60, &[]), (61, &[])] {

@@ -207,8 +207,7 @@ fn an_effect_that_no_verdict_has() {
     }
 }
 
-/// Returns the findings after a triage has set `adjust`, while the schedule permits only the fields in `allowed`. The
-/// schedule allows some of them.
+/// Returns the findings after a triage has set `adjust`, while the schedule permits only the fields in `allowed`.
 fn adjusted(allowed: &Value, adjust: &Value) -> Vec<String> {
     let template = json!({"spec": {
         "targetResource": NODE,

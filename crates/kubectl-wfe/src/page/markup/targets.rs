@@ -80,7 +80,7 @@ fn legend() -> Markup {
 /// Returns a bar or a mark as the legend shows it.
 fn sample(kind: Kind) -> Drawn {
     let (at, wide) = match kind {
-        Kind::Failed => (FULL / 3, FULL / 3), // it is high
+        Kind::Failed => (FULL / 3, FULL / 3), // a failure is drawn high
         _ if kind.is_mark() => (FULL / 2, 0),
         _ => (0, FULL),
     };
@@ -128,7 +128,7 @@ fn row(lane: &Lane, axis: &Axis, labels: &[(i64, String)]) -> Markup {
 /// Draws a bar or a mark. Kinds differ by height and pattern too, and not by colour alone.
 fn shape(it: &Drawn) -> Markup {
     let (x, wide) = (percent(it.at), percent(it.wide.min(FULL - it.at).max(1)));
-    // A storm is as high as it has digits.
+    // The more digits the count has, the higher the mark.
     let high = 4 + 5 * it.count.to_string().len();
     let (y, height) = match it.kind {
         Kind::Failed => (5, 22),

@@ -1,5 +1,5 @@
-//! The text of `kubectl wfe schedule explain` about the latest triage and its changes. It judges nothing: the rows of
-//! the decision do.
+//! The text of `kubectl wfe schedule explain` about the latest triage and its changes. This module only describes them:
+//! the rows of the decision judge.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use crate::output::line;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TriageSaid {
-    /// Its name: that of the failed child.
+    /// The name of the triage, which is the name of the failed child.
     of: String,
     at: String,
     analyst: &'static str,
@@ -25,13 +25,13 @@ pub(super) struct TriageSaid {
     verdict: Option<&'static str>,
     why: Option<String>,
     fix: Option<String>,
-    /// The refused wishes of the analyst, each with the reason.
+    /// The changes that the analyst wanted and that were refused, each with the reason.
     refused: Vec<String>,
-    /// The execution that analyses, as `namespace/name`.
+    /// The execution of the analyst, as `namespace/name`.
     run: Option<String>,
 }
 
-/// What applies in place of the spec.
+/// The values of a triage that apply in place of those of the spec.
 #[derive(Debug, Serialize)]
 pub(super) struct Adjusted {
     interval: Option<String>,

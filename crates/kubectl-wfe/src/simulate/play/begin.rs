@@ -14,7 +14,7 @@ use wfe_view::index::{Delivery, Index, Key, Kind};
 use super::{Happening, Play};
 use crate::simulate::scenario::Scenario;
 
-/// How long tasks and pods take to end that outlive their run: as long as a run without a history.
+/// How long the tasks and pods of an ended run still go on: as long as a run of a workflow without a history.
 const REMAINS: Duration = Duration::from_mins(1);
 
 impl<'a> Play<'a> {
@@ -35,7 +35,7 @@ impl<'a> Play<'a> {
 
     fn begin_with(&mut self, key: &Key, name: &TargetName, target: &Target) {
         self.story.begins(key, target, &self.policy);
-        // A schedule that cannot be used makes no run, and nobody would write its status.
+        // A schedule that cannot be used makes no run, and the play cannot write its status.
         for uid in target.schedules.values().map(|it| &it.id.uid).filter(|uid| !self.schedules.contains_key(*uid)) {
             self.index.apply(Delivery::ScheduleDeleted(uid.clone()), self.now);
         }
@@ -72,7 +72,7 @@ fn kind(of: ResidueKind) -> Kind {
     }
 }
 
-/// Returns a failure for a triage, as far as the view has it.
+/// Returns a failure for a triage, with the fields that the view has.
 fn failure_seen(id: &ExecutionId, failed: &FailedState) -> FailureSeen {
     FailureSeen {
         name: (*id.name).into(),

@@ -29,7 +29,7 @@ pub(in crate::simulate) struct Workload {
     runs: u64,
     /// How many runs of each workflow were released.
     released: HashMap<String, u64>,
-    /// How many executions have each name, before their number.
+    /// How many executions there are of each name without its number.
     names: HashMap<String, u64>,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::simulate) struct InProgress {
     drains: Duration,
     /// Why it fails; none if it succeeds.
     failure: Option<Failing>,
-    /// When its one step began; none if it never does.
+    /// When the one step of the run began; none if it never does.
     began: Option<Time>,
     /// Whether Tekton cancels it before its end.
     cancelled: Option<CancelReason>,
@@ -53,7 +53,7 @@ impl InProgress {
         self.failure.as_ref().map(|failure| failure.results.clone()).unwrap_or_default()
     }
 
-    /// Returns the result of examining it after its failure.
+    /// Returns what an examination of the failed run finds.
     pub(in crate::simulate) fn findings(&self) -> Findings {
         let step = self.began.map(|at| Proof::ended("work", WORK, "containerd://1", Some(at)));
         let started = step.map_or(Started::NotStarted(Absence::OnlyWaited), Started::Started);
@@ -81,7 +81,7 @@ impl InProgress {
 }
 
 impl Workload {
-    /// Returns the name of the next execution with this name before the number.
+    /// Returns the name of the next execution: this name and a number.
     pub(in crate::simulate) fn next_name(&mut self, namespace: &str, name: &str) -> String {
         let count = self.names.entry(format!("{namespace}/{name}")).or_default();
         *count += 1;
@@ -90,7 +90,7 @@ impl Workload {
 }
 
 impl Play<'_> {
-    /// Step (a): creates a pending run.
+    /// Creates a pending run.
     pub(in crate::simulate) fn create_run(
         &mut self,
         key: &Key,
@@ -135,7 +135,7 @@ impl Play<'_> {
         self.index.apply(Delivery::Run(chain, Box::new(run)), self.now);
     }
 
-    /// Step (d): Tekton takes the run up, and its end is known.
+    /// Releases a run: Tekton starts it, and the play sets when it ends.
     pub(in crate::simulate) fn release(&mut self, key: &Key, run: &RunId) {
         let Some(released) = self.run(key, &run.uid) else { return };
         let timeout = released.timeout.unwrap_or(Duration::MAX);
@@ -201,14 +201,14 @@ impl Play<'_> {
         let default = if at_once { Duration::ZERO } else { script.takes };
         let lasts = failure.as_ref().map_or(script.takes, |it| it.after.unwrap_or(default));
         if lasts > timeout {
-            // If a run would fail before anything starts, nothing has started by then either.
+            // If the run would fail before anything starts, nothing has started by its time-out either.
             let ran = failure.as_ref().is_none_or(|it| it.ran);
             return (Some(Failing::timed_out(ran)), timeout);
         }
         (failure, lasts)
     }
 
-    /// Tekton ends a run that was cancelled at once.
+    /// Cancels a run: Tekton ends it at once.
     pub(in crate::simulate) fn cancel_run(&mut self, key: &Key, run: &RunId, why: CancelReason) {
         let now = self.now;
         if let Some(in_progress) = self.runs.get_mut(&run.uid) {

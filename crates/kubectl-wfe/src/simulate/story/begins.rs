@@ -1,5 +1,5 @@
-//! The first lines of a play that begins with what a cluster holds: what is so already, and follows from no decision of
-//! the play.
+//! The first lines of a play that begins with the objects of a cluster. They describe the state that exists before the
+//! first decision of the play.
 
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};

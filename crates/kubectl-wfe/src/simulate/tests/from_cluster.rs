@@ -237,7 +237,8 @@ fn what_cannot_be_supposed_is_refused() {
     );
 }
 
-/// Plays until a time, and then once more from what an operator would have written by then. Nothing arrives later.
+/// Plays until a time. From there, compares the rest of the play with a new play, which begins with the statuses that
+/// an operator would have written by then. No execution arrives after that time.
 fn goes_on(text: &str, after: u64, target: &str) {
     let scenario = scenario(text);
     let policy = scenario.policy(None).unwrap();

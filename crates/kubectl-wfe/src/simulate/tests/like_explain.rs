@@ -1,5 +1,5 @@
-//! A play against `kubectl wfe explain`: random histories, in which the operator's own statuses are written beside what
-//! the play does. Read back, they must be the play's records; and a new execution must fare as `explain` says.
+//! Compares plays of random histories with `kubectl wfe explain`. Beside each play, the statuses of the operator are
+//! written. Read back, they must equal the records of the play. A new execution must be treated as `explain` says.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -128,10 +128,10 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// Leaves out what the index adds to what it reads.
+/// Removes the fields that the index adds to a record.
 fn as_read(execution: &Execution) -> Execution {
     let mut read = Execution { memory: None, paused: None, ..execution.clone() };
-    // The time of a proof is that of the condition that shows it.
+    // The time of a proof that was read is the time of the condition.
     if let Some(proof) = &mut read.run_shown.proof {
         proof.at = None;
     }
@@ -183,7 +183,7 @@ pub(super) fn seen(play: &Play<'_>, added: Option<&DynamicObject>) -> Seen {
     Seen::of(index, objects, installation, play.now)
 }
 
-/// Returns the namespace that people have paused, if it is.
+/// Returns the namespace with its pause, if people have paused it.
 fn paused(play: &Play<'_>) -> Option<Delivery> {
     let mut acts: Vec<_> =
         play.scenario.people.iter().filter(|(at, _)| play.scenario.start + *at <= play.now).collect();

@@ -119,7 +119,8 @@ impl Birth<'_, '_> {
         None
     }
 
-    /// Returns when the creation may have been decided, by the API server's clock; `None` if clocks are wrong.
+    /// Returns when the creation may have been decided, by the API server's clock; `None` without a policy, because a
+    /// clock may then be wrong.
     fn now(&self) -> Option<std::ops::RangeInclusive<Seconds>> {
         self.evidence.options.policy.as_ref()?;
         let created = seconds(self.child.object_at(self.child.created), "/metadata/creationTimestamp")?;
@@ -160,8 +161,8 @@ impl Birth<'_, '_> {
                 if !is_over {
                     return Some(("child-at-work", format!("{name} of the same schedule was at work")));
                 } else if is_open && self.evidence.options.policy.is_some() {
-                    // If a clock was wrong, the slot of the child may lie in the future. The schedule is then right to
-                    // wait.
+                    // Without a policy, a clock may be wrong. The slot of the child may then lie in the future, and the
+                    // schedule is right to wait.
                     return Some(("child-unrecorded", format!("{name} of the same schedule had no outcome yet")));
                 }
             } else if other.target == self.child.target && !is_over {

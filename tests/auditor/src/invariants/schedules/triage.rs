@@ -192,8 +192,8 @@ impl Step<'_, '_> {
     }
 }
 
-/// Returns whether the change to a record is legal. While the triage analyses, its analyst is named and its verdict
-/// arrives.
+/// Returns whether the change to a record is legal. A record may change only while the analyst works: it gets the name
+/// of the analyst's execution once, and the verdict.
 fn goes_on(was: &Value, is: &Value) -> bool {
     let is_same = |field: &str| was[field] == is[field];
     let is_named_once = was["run"].is_null() || is_same("run");

@@ -17,7 +17,7 @@ const TIMEOUT: &str = "10m";
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
 /// Judges the creation of a child or an analyst. A child has the name of its slot, refers to its slot and schedule, and
-/// ends by itself. It has no owner: deleting a schedule must neither cancel a run nor lift a block. Its spec follows
+/// has `startBefore`. It has no owner: deleting a schedule must neither cancel a run nor lift a block. Its spec follows
 /// the template.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let body = &request.request;

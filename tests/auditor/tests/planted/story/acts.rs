@@ -42,7 +42,7 @@ impl Story {
 // === impl Story: what the operator does ===
 
 impl Story {
-    /// Step (a): creates a pending run.
+    /// Creates a pending run.
     pub(crate) fn create(&mut self, owner: &str, number: u64) {
         let object = self.run_object(owner, number);
         self.add(OPERATOR, object, &run(owner, number));
@@ -74,7 +74,7 @@ impl Story {
         })
     }
 
-    /// Step (c): commits to a run.
+    /// Commits to a run.
     pub(crate) fn commit(&mut self, name: &str, number: u64) {
         self.commit_to(name, name, number, number);
     }
@@ -100,7 +100,7 @@ impl Story {
         TargetName::parse(&target).map_or(Value::Null, |_| json!(self.failures.get(&target).unwrap_or(&0)))
     }
 
-    /// Step (d): releases a run.
+    /// Releases a run.
     pub(crate) fn release(&mut self, owner: &str, number: u64) {
         self.release_by(OPERATOR, owner, number);
     }
@@ -236,7 +236,7 @@ impl Story {
     }
 }
 
-/// Returns the JSON patch of step (d).
+/// Returns the JSON patch that releases a run.
 pub(crate) fn release_patch(uid: &str) -> Value {
     json!([
         {"op": "test", "path": "/metadata/uid", "value": uid},
