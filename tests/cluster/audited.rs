@@ -11,7 +11,7 @@ pub(crate) async fn audited(world: &World, recording: Recording) -> Result<Vec<O
 }
 
 /// Audits as [`audited`] does while another world shares the execution namespace. The recording has the executions of
-/// both.
+/// both worlds.
 pub(crate) async fn audited_with(world: &World, neighbour: &World, recording: Recording) -> Result<Vec<Observed>> {
     let (changes, report) = wfe_tests::audit_with(world, &[neighbour], recording).await?;
     assert!(report.is_clean(), "{:#?}\n{:#?}", report.violations, report.gaps);

@@ -139,7 +139,7 @@ async fn a_failed_run_that_cannot_be_read_for_a_minute_is_no_failure_of_its_targ
     assert!(said(&wfe).contains(&right.missing()), "{wfe:#}");
     let trouble = ("workflowexecution_operator_trouble_targets", &[("cause", "Examining")]);
     await_gauge(&operator, trouble.0, trouble.1, 1.0).await?;
-    // In an earlier version, this was an execution failure after three quarters of a minute.
+    // An earlier version recorded an execution failure here after three quarters of a minute.
     let since: DateTime<Utc> = Utc::now();
     let user = world.operator_user();
     let is_late = |at: &str| DateTime::parse_from_rfc3339(at).is_ok_and(|at| at - TimeDelta::seconds(60) > since);

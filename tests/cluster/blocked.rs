@@ -103,7 +103,7 @@ async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Resu
         .await_metrics("no series of the target", |it| !it.has(FAILURES, &[("target_resource", "node/n7")]))
         .await?;
 
-    // If all executions of a target are deleted, its series is removed too.
+    // If all executions of a target are deleted, the metric's series for this target is removed too.
     unusable("third", "node/n8").create().await?;
     let series = |it: &wfe_testkit::Metrics| it.has(FAILURES, &[("target_resource", "node/n8")]);
     operator.await_metrics("a series of the other target", series).await?;

@@ -7,7 +7,8 @@ use wfe_testkit::{AuditEntry, Outcome, Pipeline, World};
 
 use crate::expect::text;
 
-/// Returns the requests that the operator sent. It reads a CRD whenever a watch begins, which costs no execution.
+/// Returns the requests that the operator sent. Reads of CRDs are left out: they belong to the start of a watch, not to
+/// an execution.
 fn sent_by_operator<'a>(world: &World, audit: &'a [AuditEntry]) -> Vec<&'a AuditEntry> {
     let is_counted =
         |entry: &&AuditEntry| entry.user == world.operator_user() && entry.resource != "customresourcedefinitions";

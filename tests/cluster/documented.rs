@@ -81,7 +81,7 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Runs each block of the README's section about your own cluster, as an administrator whose `~/.kube/config` has the
+/// Runs each block of the README's section about your own cluster, as an administrator whose `~/.kube/config` names the
 /// cluster.
 #[tokio::test]
 async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
@@ -123,7 +123,7 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
     reader.shell(with_bundle).await
 }
 
-/// A workflow has left a block on the target in the commands.
+/// Runs the commands on a target that is blocked because a workflow failed there.
 async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, block: &[String]) -> Result<()> {
     let [build, path, explain, clear] = block else { bail!("other commands: {block:?}") };
     let bundle = world.push_pipeline("other", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
@@ -191,8 +191,8 @@ async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Re
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
     let ask = async || anyhow::Ok(deployments.list(&ListParams::default()).await?.items.len());
     ask_until(FREE_WITHIN, "the Deployment is gone", ask, |left| *left == 0).await?;
-    // The restart is described in deploy/README.md: this API server has seen the deletion of the last policy with a
-    // ConfigMap.
+    // This API server has seen the deletion of the last policy that reads a ConfigMap. It reads ConfigMaps for policies
+    // again only after a restart (deploy/README.md).
     control_plane.component("kube-apiserver").restart().await?;
     reader.shell(demo).await
 }

@@ -24,7 +24,7 @@ pub(crate) fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
 }
 
-/// Returns what a write does in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
+/// Returns the sign of a write, a text such as `patch workflowexecutions/status Running`.
 fn sign(request: &Request) -> String {
     let what = request.what();
     match what.as_str() {

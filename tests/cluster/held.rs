@@ -1,5 +1,5 @@
-//! Objects that another client prevents from being deleted, or changes: finalizers, removed labels, and annotations
-//! that a policy removes. The harm is limited to the object itself.
+//! Objects that other clients change: with a finalizer, without their labels, or without the annotation that a policy
+//! removes. The harm is limited to the object itself.
 
 use anyhow::Result;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};

@@ -60,7 +60,7 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value))?.into())
 }
 
-/// The waits after the first to the fifth failure in a row (the table of 000).
+/// The waits after the first to the fifth failure in a row, by the default settings.
 const WAITS: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
     TimeDelta::minutes(2),

@@ -133,8 +133,8 @@ const READY_WITHIN: Duration = Duration::from_mins(1);
 /// Returns an execution of the largest size, with the characters that take the most bytes. It has its own target.
 fn largest(world: &World, number: usize, image: &str) -> wfe_testkit::WfeBuilder {
     let wide = |count: usize| "\u{10348}".repeat(count);
-    // All keys and values together have at most 65,536 characters, and each value at most 8,192. Eight keys have 6
-    // each.
+    // All keys and values together have at most 65,536 characters, and each value at most 8,192. The eight keys here
+    // have 6 characters each.
     let parameters: serde_json::Map<String, Value> =
         (0..8).map(|key| (format!("LARGE{key}"), json!(wide(8192 - 6)))).collect();
     let target = format!("{}/deployment/large-{number}", world.system_namespace());

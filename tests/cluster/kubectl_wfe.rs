@@ -123,8 +123,8 @@ async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
     guard(world, "clearance", &wfe::resource(), canary, refused).await
 }
 
-/// Puts the shipped policy for authors into force, which checks resumes. `canary` is a schedule in the namespace that a
-/// triage has paused.
+/// Puts the shipped policy for authors into force, which checks resumes. `canary` is a schedule there, which a triage
+/// has paused.
 async fn guard_resumes(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"resume": {"triage": "another", "reason": "why", "resumedBy": "nobody"}}});
     guard(world, "author", &wfe::schedules(), canary, refused).await

@@ -307,8 +307,8 @@ struct Terms {
     /// The accepted writes of the first replica, except those to the Lease, and when the API server received each of
     /// them.
     first: Vec<(DateTime<FixedOffset>, AuditEntry)>,
-    /// When the API server received the second replica's first write to the Lease, and when the first replica's next
-    /// one, if any.
+    /// When the API server received the second replica's first write to the Lease, and the first replica's next write
+    /// to the Lease, if any.
     second: (DateTime<FixedOffset>, Option<DateTime<FixedOffset>>),
 }
 

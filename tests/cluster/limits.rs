@@ -16,8 +16,8 @@ use crate::leader::{await_leading, quick};
 const NODES: usize = 30;
 /// The limit, in the format of the flag.
 const THREE: &str = r#"[{"name":"drains","kind":"node","maxRunning":3}]"#;
-/// How long all runs may take: ten rounds of three runs, each two seconds and Tekton's own work, on a machine with
-/// other tests.
+/// How long all runs may take: ten rounds of three runs. Each run takes two seconds and the time of Tekton's own work,
+/// and other tests use the machine too.
 const WITHIN: Duration = Duration::from_mins(4);
 
 fn ended<'a>(wfes: impl IntoIterator<Item = &'a Value>) -> usize {

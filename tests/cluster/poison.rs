@@ -101,7 +101,7 @@ fn poisons() -> [Poison; 16] {
         ("upper-image", "must be an image reference", |w| {
             w["spec"]["workflowRef"]["containerImage"] = json!("UPPER/x");
         }),
-        // An API server accepts this time, but other programs cannot read it. To ignore the limit would be unsafe.
+        // An API server accepts this time, but other programs cannot read it. To ignore `startBefore` would be unsafe.
         ("odd-offset", "spec.startBefore", |w| w["spec"]["startBefore"] = json!("2026-01-02T03:04:05+23:60")),
         ("numeric-time", "spec.startBefore", |w| w["spec"]["startBefore"] = json!(7)),
         ("negative-ttl", "ttlSecondsAfterFinished", |w| w["spec"]["ttlSecondsAfterFinished"] = json!(-1)),

@@ -282,7 +282,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     world.wfe("running").target("node/running").image(&held).create().await?;
     world.await_running_step().await?;
     world.take_away(&right).await?;
-    // If these were failures, they would exhaust the target.
+    // If these executions failed, they would exhaust the target.
     let waiting: Vec<String> = (0..6).map(|n| format!("waiting-{n}")).collect();
     for name in &waiting {
         world.wfe(name).workflow(name).image(&bundle).create().await?;
@@ -474,7 +474,7 @@ async fn nobody_leads(world: World, right: Right) -> Result<()> {
     world.close().await
 }
 
-// Checks that several tests share.
+// Helpers that several tests share.
 
 /// Waits until the log warns of the missing permission. The line must also say what to do.
 async fn await_warning(operator: &Operator, right: &Right) -> Result<()> {

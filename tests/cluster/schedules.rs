@@ -28,7 +28,7 @@ use wfe_testkit::wfe::schedules as resource;
 
 use crate::expect::text;
 
-/// The label of a child that contains the name of its schedule.
+/// A child's label with the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";
 
 fn schedules(world: &World) -> Api<DynamicObject> {

@@ -1,4 +1,5 @@
-//! Many executions on one target at the same time. One runs, and the others are skipped and name it.
+//! Many executions on one target at the same time. One runs. The others are skipped, and their statuses name the one
+//! that runs.
 
 use anyhow::Result;
 use futures::future::try_join_all;

@@ -148,7 +148,7 @@ async fn a_trace_is_whole_though_the_operator_was_killed_while_the_execution_ran
         assert_eq!(code == SpanStatus::Error, !name.starts_with("wait"), "{name}: {:?}", span.status);
     }
 
-    // A collector that is away delays nothing, and is told of once.
+    // A collector that cannot be reached delays nothing, and is reported once.
     receiver.server.abort();
     for name in ["unseen-1", "unseen-2"] {
         world.wfe(name).target(&format!("node/{name}")).image(&short).create().await?;

@@ -151,7 +151,7 @@ impl Reader {
         Ok(Self { dir, exports: String::new(), running: Vec::new() })
     }
 
-    /// Plays a page, and returns it with the answers that differ from its own.
+    /// Plays a page, and returns the page. Answers that differ from those on the page replace them.
     async fn play(&mut self, page: &str, writes: bool) -> Result<String> {
         let mut played = String::new();
         for part in parts(page)? {
@@ -219,8 +219,8 @@ impl Reader {
         let mut command = process::command("bash")?;
         command.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{}\n{commands}", self.exports)]);
         command.current_dir(&self.dir).env_remove("KUBECONFIG");
-        // Control planes that had the same port would share kubectl's discovery cache. Another operator on this machine
-        // may use the default ports.
+        // Otherwise, control planes that have used the same port would share kubectl's discovery cache. Another
+        // operator on this machine may use the default ports.
         command.env("KUBECACHEDIR", self.dir.join("cache"));
         command.env("WFE_METRICS_ADDRESS", "127.0.0.1:0").env("WFE_HEALTH_ADDRESS", "127.0.0.1:0");
         Ok(Command::from(command))

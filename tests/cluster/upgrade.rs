@@ -88,7 +88,7 @@ impl Stage {
         operator.without("--namespace").without("--leader-elect").start().await
     }
 
-    /// Creates an execution with a workflow of the same name, so that cooldowns apply only if a test wants them.
+    /// Creates an execution whose workflow has the execution's name, so that other executions cause no cooldown for it.
     async fn run(&self, name: &str, target: &str, bundle: &str) -> Result<()> {
         self.world.wfe(name).target(target).workflow(name).image(bundle).create().await?;
         Ok(())

@@ -136,7 +136,7 @@ async fn what_contradicts_the_attempts_is_refused() -> Result<()> {
     // The numbers of the attempts.
     row(At::One, attempts(&[ended(1), waiting(3)]), order);
     row(At::One, attempts(&[running(2)]), order);
-    // The new order alone would not be a change for the API server, because it compares lists with keys by their keys.
+    // A new order alone would be no change, because the API server compares the items of this list by their keys.
     row(At::One, attempts(&[waiting(2), ended(1)]), order);
     row(At::One, attempts(&[ended(1), ended(1)]), &["status.attempts[1]: Duplicate value"]);
     row(

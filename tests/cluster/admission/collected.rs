@@ -141,7 +141,7 @@ async fn the_last_finalizer_of_what_blocks_is_removed_by_who_may_clear() -> Resu
     held(&stage, "held", &[HELD], blocked(true, AFTER)).await?;
     held(&stage, "twice", &[HELD, "test.kubernaut.ai/too"], blocked(true, AFTER)).await?;
     held(&stage, "harmless", &[HELD], blocked(false, AFTER)).await?;
-    // The first was deleted before it blocked its target, the second one after that.
+    // By the times in their conditions, `before` was deleted before it blocked its target, and `since` afterwards.
     held(&stage, "before", &["foregroundDeletion"], blocked(true, AFTER)).await?;
     held(&stage, "since", &["foregroundDeletion"], blocked(true, BEFORE)).await?;
     let none = json!({"metadata": {"finalizers": null}});

@@ -31,7 +31,7 @@ pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool
     stage.namespaced.must(name, status).await
 }
 
-/// Returns the condition of an execution that began or stopped to block its target at a time.
+/// Returns a condition `Blocked` that became True or False at this time.
 pub(super) fn blocked(blocks: bool, since: &str) -> Value {
     let status = if blocks { "True" } else { "False" };
     json!([{

@@ -133,7 +133,8 @@ async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() 
     manifests::apply(&client, &kubelet).await?;
     give(&client, RUNS, "marks-kubelet", &[KUBELET]).await?;
     give(&client, RUNS, "cluster-admin", &[CLUSTER_ADMIN]).await?;
-    // The operator's own Role does not allow it to create pods. Here the policy must be what refuses that.
+    // The operator's own Role does not allow the creation of pods. The role `admin` does, so only the policy can refuse
+    // it.
     give(&client, RUNS, "admin", &[PERSON, OPERATOR]).await?;
     give(&client, "marks-elsewhere", "admin", &[PERSON]).await?;
     for role in ["tekton-pipelines-controller-cluster-access", "tekton-pipelines-controller-tenant-access"] {

@@ -40,7 +40,8 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     }
     bind(&stage, &any, "wfe-target-any", None).await?;
     let (mine, theirs, node) = (format!("{own}/deployment/api"), "payment/deployment/api", "node/worker-1");
-    // These were created last. When they are in force, all other bindings and policies are too.
+    // The bindings of these three users were created last. When they are in force, all other bindings and policies are
+    // too.
     let ask = async || {
         let denied = stage.create_as(&writer, &recovery(&mine)).await?;
         anyhow::Ok((
@@ -84,8 +85,8 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
     report(&failures)
 }
 
-/// A recovery may be deleted like any other ended execution. The failure then blocks again, so it must not be deleted
-/// before.
+/// A recovery may be deleted like any other ended execution. The failure then blocks again. To delete the failure first
+/// would avoid this block, and therefore requires permission to clear.
 #[tokio::test]
 async fn a_failure_that_its_recovery_has_repaired_is_deleted_by_who_may_clear() -> Result<()> {
     let stage = Stage::new("clearance").await?;

@@ -137,7 +137,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field() -> Result<()> {
     report(&failures)
 }
 
-/// The operator itself refuses those values that only the policy could refuse.
+/// Without the policy, the schema accepts some values that the policy refuses. The operator itself then refuses them.
 #[tokio::test]
 async fn without_the_policy_the_schema_refuses_what_it_can() -> Result<()> {
     let namespaced = Namespaced::new().await?;
@@ -215,8 +215,8 @@ fn generated(seed: u64, count: usize) -> Vec<Value> {
     std::iter::repeat_with(|| one(&mut random)).take(count).collect()
 }
 
-/// Describes how the builder and the API server disagree about a value. Their verdicts must be the same, and the
-/// policy's words those of the builder. Only the sum of growing waits is not checked by the policy.
+/// Describes how the builder and the API server disagree about a value. Both must accept or both refuse a value, and
+/// the policy must use the builder's words. Only the builder checks the sum of growing waits.
 fn disagreement(retry: &Value, refusal: &Refusal) -> Option<String> {
     let read = retry::read(Some(retry));
     let same = match (&read, refusal) {

@@ -22,7 +22,7 @@ type Troubles = HashMap<String, Fault>;
 struct Plan(HashMap<String, Troubles>);
 
 impl Plan {
-    /// Plans a separate WorkflowExecution for each write, which is the only one to meet the fault.
+    /// Plans a separate WorkflowExecution for each write. Only this write meets the fault.
     fn each(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         for (n, write) in writes.iter().enumerate() {
             self.0.insert(format!("{label}-{n}"), HashMap::from([(write.clone(), fault.clone())]));

@@ -14,15 +14,15 @@ use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
 use crate::unattended::await_readyz;
 
-/// How many times per second the operator may retry a failing write.
+/// The operator must send a failing write fewer times than this during its outage.
 const MOST_PER_SECOND: usize = 20;
-/// The operator's shortest backoff, which is that of reports. A watch begins with 200 ms.
+/// A backoff that never waits longer than the backoffs of the operator's targets and watches.
 const SHORTEST_BACKOFF: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(10), 7);
 /// How many requests of one kind a try may send, if the request is neither a list nor a watch. A try reads each of two
 /// CRDs twice, and writes for each of a few executions.
 const MOST_PER_TRY: usize = 4;
-/// How many lists and watches of one resource may come on top of one for each try. The client sends a request again if
-/// its connection was closed.
+/// How many lists, and how many watches, of one resource are allowed in addition to one for each try. The client sends
+/// a request again if its connection was closed.
 const REPEATED: usize = 2;
 /// How long the operator may take to become ready again. It waits up to ten seconds between two tries. A watch that
 /// delivers nothing counts as failing for twenty seconds.
@@ -235,8 +235,9 @@ async fn survive(
     world.close().await
 }
 
-/// The requests of an outage, counted by kind. Their number is judged against the waits of a backoff, not by the
-/// second: on a busy machine, two tries may come close together because the first was late.
+/// The requests of an outage, counted by kind. Their number is compared with the tries that the waits of a backoff
+/// allow. The number in one second proves nothing: on a busy machine a late try and the next one may come close
+/// together.
 struct Requests {
     kinds: BTreeMap<(Verb, String), usize>,
     lasted: Duration,
@@ -264,7 +265,7 @@ impl Requests {
     }
 }
 
-/// Returns how many times a request may be sent in an outage, with the waits of the shortest backoff between them.
+/// Returns how many tries are possible in an outage with the waits of the shortest backoff between them.
 fn most_tries(outage: Duration) -> usize {
     let mut waited = Duration::ZERO;
     let mut tries = 0;

@@ -1,4 +1,4 @@
-//! The table of 000: consecutive failures before anything ran, and what resets their number.
+//! Consecutive failures before anything ran, and what resets their number.
 
 use anyhow::Result;
 use chrono::TimeDelta;

@@ -1,4 +1,4 @@
-//! The table of 001: the cooldown of each workflow on each target.
+//! The cooldown of each workflow on each target.
 
 use anyhow::Result;
 use chrono::TimeDelta;

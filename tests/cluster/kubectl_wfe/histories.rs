@@ -75,7 +75,7 @@ fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
     }
 }
 
-/// The number of kinds of last executions. Every other story has none.
+/// The number of kinds of last executions. Half of the stories have no such executions.
 const TAILS: usize = 6;
 
 fn story(world: &World, nth: usize, image: &str, rng: &mut Rng) -> Story {

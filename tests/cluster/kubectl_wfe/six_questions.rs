@@ -32,8 +32,8 @@ const QUESTIONS: [(&str, i32, &[&str]); 12] = [
     ("which-circuits", 0, &["circuits"]),
 ];
 
-/// Lets an operator create the situation: a block with a schedule on its target, and a holder with an execution that is
-/// skipped because of it. Another execution waits for the end of a pause.
+/// Lets an operator create the situation: a blocked target that has a schedule, a holder, and an execution that is
+/// skipped because of the holder. Another execution waits for the end of a pause.
 async fn night(world: &World) -> Result<Operator> {
     let half_way = Pipeline::new().task("drain", Outcome::Ok).task("restart", Outcome::Exit(3));
     let half_way = world.push_pipeline("half-way", &half_way).await?;

@@ -1,4 +1,4 @@
-//! The first answers of the tool: who needs a person, what blocks a target, and what the operator has recorded itself.
+//! The first answers of the tool: what needs a person, what blocks a target, and what the operator itself has recorded.
 
 use anyhow::Result;
 use chrono::{SecondsFormat, TimeDelta, Utc};

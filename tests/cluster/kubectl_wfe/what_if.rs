@@ -1,4 +1,4 @@
-//! `simulate --from-cluster`: what it says beforehand, beside what an operator then does.
+//! `simulate --from-cluster`: its prediction, compared with what an operator then does.
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,10 +12,10 @@ use crate::history::short;
 use crate::schedules::{await_children, await_held, await_outcome, await_schedule, create, hurry};
 
 const TARGET: &str = "node/worker";
-/// The same question, for people and for programs.
+/// The command that all these tests use. Further flags may follow.
 const ASKS: [&str; 5] = ["simulate", "--from-cluster", TARGET, "--until", "50m"];
 
-/// A schedule is due on a blocked target: it is held until the clearance, and then runs for that slot at once.
+/// A schedule is due on a blocked target. The schedule is held until the clearance, and then runs at once.
 #[tokio::test]
 async fn a_clearance_is_supposed_before_it_is_set() -> Result<()> {
     let world = World::new("plugin-what-if").await?;
@@ -61,7 +61,8 @@ async fn a_clearance_is_supposed_before_it_is_set() -> Result<()> {
     world.close().await
 }
 
-/// An execution runs: what follows is supposed from its end, and what cannot be supposed is refused.
+/// Nothing has run yet, so the tool supposes how the runs end: they succeed, or fail if `--if` says so. An unknown
+/// workflow or target is refused.
 #[tokio::test]
 async fn a_failure_is_supposed_of_the_next_run() -> Result<()> {
     let world = World::new("plugin-what-if-fails").await?;

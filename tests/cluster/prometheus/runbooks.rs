@@ -77,7 +77,7 @@ async fn the_person_on_call_may_do_what_the_runbooks_ask() -> Result<()> {
     symlink(world.control_plane().kubectl_path(), home.join("kubectl"))?;
     symlink(workspace_binary("kubectl-wfe")?, home.join("kubectl-wfe"))?;
     let on_call = world.person("on-call", &["wfe-oncall"], None).await?;
-    // Words of a refusal to this person. A list may also show the messages of other tests.
+    // Words that only a refusal to this person has. A list may also show the messages of other tests.
     let lacks = [&*world.user("on-call"), "Error from server (Forbidden)", "as you may not get"];
 
     let (mut tried, mut elsewhere) = (0, BTreeSet::new());

@@ -81,7 +81,7 @@ async fn open(world: &World, operator: &Operator, bundle: &str) -> Result<()> {
     operator.await_metrics("the circuit is open", is_open).await
 }
 
-/// Returns when the children were created after the opening of the circuit, up to the first that completes, in order.
+/// Returns when each child was created after the circuit had opened, in order, up to the first child that completes.
 fn probed(all: &Objects, opened: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>> {
     let mut mine: Vec<_> = FAILING.iter().flat_map(|name| children(all, name)).collect();
     mine.sort_by_key(|wfe| text(&wfe["metadata"]["creationTimestamp"]).to_owned());

@@ -29,7 +29,7 @@ async fn a_block_holds_a_schedule_and_a_clearance_lets_it_run() -> Result<()> {
     let held = await_held(&world, "blocked", "PreviousExecutionFailed").await?;
     assert_eq!(held["status"]["nextRunTime"], Value::Null, "{held:#}");
     world.await_event("blocked", "Held").await?;
-    // No child was created that was only skipped. The history keeps the child that blocks.
+    // The hold has prevented a child that would only be skipped. The history keeps the child that blocks.
     let children = await_children(&world, "blocked", 1).await?;
     assert_eq!(text(&children[0]["metadata"]["name"]), first);
     clear(&world, &first, "looked").await?;

@@ -27,7 +27,7 @@ use crate::users::{self, executions_in, schedules_in};
 const AUDITED: [&str; 7] =
     ["WorkflowExecution", "WorkflowSchedule", "Namespace", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
 
-/// The number of decisions within a second on the same view of a target at which a replica is in a busy loop. Some
+/// A replica is in a busy loop if it makes this many decisions within a second on the same view of a target. Some
 /// repetitions are legal: the changes of a task's pods may add nothing to the view.
 const ON_ONE_VIEW: u32 = 20;
 
@@ -99,7 +99,8 @@ fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time,
     });
     let was_calm = |until: Time| !hinders(until - TOLD_WITHIN, until);
     for lasted in silence::lasted(versions, end) {
-        // Work that is due while it is delayed is done when the delay has ended.
+        // A fault delays overdue work until the fault is over. The state has lasted too long if no fault delayed the
+        // operator just before the state's limit, or just before its end.
         if was_calm(lasted.late) || was_calm(lasted.until) {
             record.broken(lasted.to_string());
         }
@@ -233,7 +234,7 @@ struct View {
     decided: u32,
 }
 
-/// Judges the whole play when everything is at rest. Without a policy, a clock is wrong.
+/// Judges the whole play when everything is at rest. `policy` is `None` if a replica's clock is wrong.
 #[must_use]
 pub fn judge(
     plan: &Plan,

@@ -314,8 +314,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns whether every leader's view is current, so that limits are exact. It is not if a request may arrive in
-    /// the next leader's term, or if watches may be behind.
+    /// Returns whether every leader's view is current, so that limits are exact. A view may be outdated if a request
+    /// can arrive in the next leader's term, or if watches can be behind.
     #[must_use]
     pub fn is_seen_in_time(&self) -> bool {
         let is_blind = |what: &Trouble| {

@@ -295,7 +295,7 @@ impl World {
         let news =
             NAMESPACES.map(|namespace| self.api.all(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")));
         let is_new = |event: &Value| event["reportingInstance"] == newcomer_name && event["reason"] != "DrainSlow";
-        // An endless drain is reported whenever its time has come.
+        // `DrainSlow` is left out, because an endless drain is reported again and again.
         for event in news.into_iter().flatten().filter(is_new) {
             self.record.broken(format!("at rest, a replica that starts has something to tell: {}", event["note"]));
         }

@@ -19,8 +19,8 @@ const STATIC: &str = "WFE_STATIC_OPERATOR";
 /// The directories of the libraries that a binary built for tests needs. The image's binary is static and needs none.
 const LIBRARIES: &str = "/lib:/lib64:/usr/lib";
 
-/// Returns the security contexts of the chart, which the confinement below enforces. Neither names a user: that comes
-/// from the image or the cluster, and here from the image.
+/// Returns the security contexts of the chart, which the confinement below enforces. Neither sets a user: the image or
+/// the cluster sets the user, and in these tests the image.
 fn restricted() -> (Value, Value) {
     let pod = json!({
         "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},

@@ -25,7 +25,7 @@ use crate::{http, place, process, rbac};
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longer than the longest test, and short enough that a leaked token is useless afterwards.
+/// The lifetime of a token. It is longer than the longest test, but a leaked token is useless afterwards.
 const TOKEN_SECONDS: i64 = 6 * 3600;
 
 /// An operator that is not started yet.
@@ -102,8 +102,8 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
-    /// Connects the operator to the API server through this proxy, with the operator's own token. This excludes
-    /// [`OperatorBuilder::kubeconfig`].
+    /// Connects the operator to the API server through this proxy, with the operator's own token. It cannot be combined
+    /// with [`OperatorBuilder::kubeconfig`].
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.url = Some(proxy.url());
         self

@@ -118,7 +118,7 @@ impl Place {
 
     /// Removes the directory. If a person shall read the logs (`keep`), only the large parts are removed.
     pub(crate) fn remove(&self, keep: bool) {
-        // If the removal fails, a later start sweeps the directory.
+        // If the removal fails, a later start removes the directory.
         if keep {
             drop(fs::write(self.dir.join(KEEP), ""));
             drop(fs::remove_dir_all(self.etcd()));
@@ -130,7 +130,8 @@ impl Place {
 
 const PREFIX: &str = "wfe-control-plane-";
 const KEEP: &str = "keep";
-/// A younger directory may belong to a control plane that has not locked it yet.
+/// The age at which an unlocked directory is removed. A younger one may belong to a control plane that has not locked
+/// it yet.
 const SWEEP_AFTER: Duration = Duration::from_mins(1);
 
 /// Removes the run directories of killed supervisors, which no process has locked.

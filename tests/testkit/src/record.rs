@@ -1,5 +1,5 @@
-//! A recorder of every change to a world's WorkflowExecutions, PipelineRuns and remains of runs, in the order of the
-//! API server.
+//! A recorder of every change to a world's executions, schedules, PipelineRuns, and the tasks and pods of runs, in the
+//! order of the API server.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -73,7 +73,7 @@ impl World {
         self.record_kinds([look::pipeline_runs()]).await
     }
 
-    /// Starts to record TaskRuns, `CustomRuns` and pods too, which remain of runs.
+    /// Starts to record what [`World::record`] records, and also TaskRuns, `CustomRuns` and pods.
     pub async fn record_all(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs(), look::task_runs(), look::custom_runs(), look::pods()]).await
     }

@@ -56,7 +56,7 @@ impl Hand {
         }
     }
 
-    /// Deletes the object with this uid, with a grace period or the object's own one.
+    /// Deletes the object with this uid. Without `grace_seconds`, the object's own grace period applies.
     pub(super) fn delete(&self, object: &Value, grace_seconds: Option<u32>) -> Result<()> {
         let path = self.path(object)?;
         let mut options = json!({"preconditions": {"uid": object["metadata"]["uid"]}});

@@ -1,5 +1,5 @@
-//! The table of requests, each with the code and the reason that both servers must answer. Other requests may come
-//! before it.
+//! The table of requests. Each row has one or more requests, and the code and the reason with which both servers must
+//! answer the last one.
 
 mod calls;
 mod rows;

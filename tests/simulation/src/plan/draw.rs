@@ -19,7 +19,8 @@ const LASTS: Millis = 15 * MINUTE;
 const TARGETS: [&str; 4] =
     ["payment/deployment/payment-api", "ops/statefulset/db", "node/worker-node-1", "payment/deployment/cart"];
 const WORKFLOWS: [&str; 3] = ["restart", "cleanup", "scale-out"];
-/// Stories that end before a step has started, as most failures that count do. Each exists for all versions of Tekton.
+/// Stories that end before a step has started. Most failures that count are of this kind. Each exists for all versions
+/// of Tekton.
 const BEFORE_ANYTHING_RAN: [&str; 4] = ["image-pull-first", "bad-graph", "unknown-task", "no-such-story"];
 /// A story whose pod never ends. Tekton fails the TaskRun, but leaves the pod, whose container the kubelet keeps trying
 /// to start. The container could still run, so the next attempt waits until the pod has ended.
@@ -29,7 +30,7 @@ const DRAINS_FOR_EVER: &str = "container-config-error";
 const BOUNDED: &str = r#"{"maxAttempts": 4, "initialDelay": "5s", "maxDuration": "2m", "retryWhen": "true"}"#;
 /// The resources whose watches may have faults; empty for all resources.
 const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns", "pods", "namespaces"];
-/// One of this many plans has no faults. These plans measure the cost of a play.
+/// One of this many plans has no faults. These plans show how many writes the operator needs without faults.
 const CALM: u64 = 8;
 
 /// One of this many plans has schedules.

@@ -296,7 +296,8 @@ impl Schema {
     }
 }
 
-/// Reports a number that its format cannot represent. The real server reports it for the whole status, or for no field.
+/// Reports a number that its format cannot represent. The real server names `status` as the field, or outside of the
+/// status no field.
 fn not_of_format(path: &str) -> Cause {
     let field = if path.starts_with(".status") { "status" } else { "<nil>" };
     Cause::new("FieldValueInvalid", field, "Invalid value: the format does not hold it")

@@ -9,7 +9,8 @@ use wfe_simulation::world::{How, play};
 
 use super::on_all_processors;
 
-/// The number of seeds that are played by default, and with `WFE_TEST_ALL=1`. `hashes.txt` contains the latter.
+/// The number of seeds that are played by default, and with `WFE_TEST_ALL=1`. `hashes.txt` contains the hashes of the
+/// larger number.
 const SEEDS: (usize, usize) = (60, 200);
 /// Every seed that is divisible by this number is played twice.
 const TWICE: u64 = 20;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use wfe_simulation::service::FakeApi;
 
-/// Returns a server with a namespace whose time is tokio's, and a client.
+/// Returns a server with one namespace, and a client. The server's clock is tokio's time.
 async fn furnished() -> (FakeApi, Client) {
     let begun = Instant::now();
     let api = FakeApi::new(1, move || DateTime::UNIX_EPOCH + begun.elapsed());

@@ -155,7 +155,8 @@ impl Type {
 }
 
 impl Field {
-    /// Returns whether the Go field is a pointer. It is one if a zero value could not mean that the field is absent.
+    /// Returns whether the Go field is a pointer. A field is a pointer if its zero value cannot mean that the field is
+    /// absent.
     fn is_pointer(&self) -> bool {
         !self.required && matches!(self.type_, Type::Plain { is_text: false, .. } | Type::Object(_))
     }

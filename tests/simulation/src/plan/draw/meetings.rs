@@ -9,9 +9,11 @@ use crate::plan::{Act, Create, Fault, Millis, Operation, Plan, Trouble};
 /// One of this many plans has the first kind of coincidence, and another one the second. The remainder of the seed
 /// selects them.
 const EACH: u64 = 32;
-/// How long the permission is missing: longer than the delayed work needs, which is retried every half a minute.
+/// How long the permission is missing: longer than the delayed work needs, although the operator retries it only every
+/// half a minute.
 const WITHOUT_RIGHT: Millis = 4 * MINUTE;
-/// When the operators have been working for a while. An execution that then gets no status in time was overlooked.
+/// The time at which the operators have been working for a while. An execution that then gets no status in time was
+/// overlooked.
 const SETTLED: Millis = 5 * MINUTE;
 
 /// Adds a coincidence to a plan.

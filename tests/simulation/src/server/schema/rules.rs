@@ -91,12 +91,13 @@ pub(super) fn read(rules: &Value) -> Vec<Rule> {
     rules.collect()
 }
 
-/// Reports violations of the rules of a node, and of all nodes below it. Rules that use the old value need one.
+/// Reports violations of the rules of a node, and of all nodes below it. Rules that require an old value are left out
+/// if there is none.
 pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     if !schema.rules.is_empty() {
         let asked = Asked::of(schema, value, old);
-        // A rule fails if it reads a list in place of a time. If its result is the same without the list, it does not
-        // read the list.
+        // A rule fails if it reads a list in place of a time. A rule does not read the list if the rule's result is the
+        // same without the list.
         let readable = (readable(schema, value), old.and_then(|old| readable(schema, old)));
         let without = (readable.0.is_some() || readable.1.is_some())
             .then(|| Asked::of(schema, readable.0.as_ref().unwrap_or(value), readable.1.as_ref().or(old)));
