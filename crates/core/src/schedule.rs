@@ -297,12 +297,22 @@ impl Schedule {
         circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
     }
 
-    /// Returns the fingerprint and the time of the last run in this plan, if it failed.
+    /// Returns the fingerprint and the time of the newest run of this plan that succeeded or failed, if it failed. A run
+    /// with another outcome, such as a cancelled one, says nothing about the cause. The earlier run before it then
+    /// counts, if its execution still exists.
     #[must_use]
     pub fn failed_last(&self) -> Option<(&Fingerprint, Time)> {
-        let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
-        let in_this_plan = Some(last.slot) > self.status.planned_from;
-        last.fingerprint.as_ref().filter(|_| in_this_plan).map(|it| (it, last.ended_at.unwrap_or(last.slot)))
+        let decides = |outcome: Outcome| matches!(outcome, Outcome::Completed | Outcome::Failed);
+        let last = self.status.last_run.as_ref()?;
+        let (slot, outcome, ended_at, fingerprint) = match last.outcome {
+            Some(outcome) if decides(outcome) => (last.slot, outcome, last.ended_at, &last.fingerprint),
+            _ => self.children.iter().rev().filter(|child| child.slot < last.slot).find_map(|child| {
+                let ChildState::Ended { outcome, at, fingerprint, .. } = &child.state else { return None };
+                decides(*outcome).then_some((child.slot, *outcome, *at, fingerprint))
+            })?,
+        };
+        let failed_in_this_plan = outcome == Outcome::Failed && Some(slot) > self.status.planned_from;
+        fingerprint.as_ref().filter(|_| failed_in_this_plan).map(|it| (it, ended_at.unwrap_or(slot)))
     }
 
     /// Returns when the third slot without a success comes, after which the schedule counts as failing its purpose

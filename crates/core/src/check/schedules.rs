@@ -10,6 +10,7 @@ use crate::Time;
 use crate::action::{Action, Announce, Decision, Probe};
 use crate::circuit::goes_on_at;
 use crate::execution::{Execution, ExecutionState};
+use crate::fingerprint::Fingerprint;
 use crate::name::{ExecutionId, Uid, Version};
 use crate::run::{Owner, Presence, Progress, Run};
 use crate::schedule::plan::offset;
@@ -159,15 +160,11 @@ impl Check<'_> {
         self.no_circuit_holds(it);
     }
 
-    /// Checks circuits. While the circuit of its last failure is open, a schedule creates a child only in its turn.
+    /// Checks circuits. While the circuit of its newest failure is open, a schedule creates a child only in its turn.
     /// After the circuit has closed, the schedule waits for its own point within a base cooldown.
     fn no_circuit_holds(&mut self, it: &Schedule) {
         let (now, circuits) = (self.now, &self.target.circuits);
-        let is_failed = |last: &&crate::schedule::LastRun| {
-            last.outcome == Some(Outcome::Failed) && it.status.planned_from.is_none_or(|from| from < last.slot)
-        };
-        let Some(last) = it.status.last_run.as_ref().filter(is_failed) else { return };
-        let Some(mine) = &last.fingerprint else { return };
+        let Some((failed_at, mine)) = newest_failure(it) else { return };
         let open = circuits.open().find(|one| one.fingerprint == *mine);
         let holds = open.filter(|one| one.holds_from <= now && now < one.quiet_at);
         let has_turn = holds.is_some_and(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
@@ -178,7 +175,6 @@ impl Check<'_> {
         let due = moved(it, now).map(|moved| moved.due).or_else(|| usual(it, plan));
         let quiet = open.map(|one| one.quiet_at).filter(|at| now >= *at);
         let closed = circuits.closed().filter(|one| one.fingerprint == *mine).map(|one| one.closed_at);
-        let failed_at = last.ended_at.unwrap_or(last.slot);
         let closed = quiet.or_else(|| closed.max()).filter(|closed| failed_at <= *closed);
         let is_early = |closed: &Time| {
             let share = goes_on_at(&it.id.uid, *closed, self.policy.backoff.base);
@@ -280,6 +276,22 @@ impl Check<'_> {
 /// Returns the interval that applies: that of a triage if it has set one, else that of the spec.
 fn interval(it: &Schedule, written: Duration) -> Duration {
     it.status.adjust.as_ref().and_then(|adjust| adjust.interval).unwrap_or(written)
+}
+
+/// Returns when the newest run of this plan that completed or failed has failed, and its fingerprint.
+fn newest_failure(it: &Schedule) -> Option<(Time, &Fingerprint)> {
+    let last = it.status.last_run.as_ref()?;
+    let recorded = last.outcome.map(|outcome| (last.slot, outcome, last.ended_at, last.fingerprint.as_ref()));
+    let earlier = it.children.iter().filter(|child| child.slot < last.slot).filter_map(|child| match &child.state {
+        ChildState::Ended { outcome, at, fingerprint, .. } => Some((child.slot, *outcome, *at, fingerprint.as_ref())),
+        ChildState::AtWork => None,
+    });
+    let of_this_plan =
+        recorded.into_iter().chain(earlier).filter(|run| it.status.planned_from.is_none_or(|from| from < run.0));
+    let decisive = of_this_plan.filter(|run| [Outcome::Completed, Outcome::Failed].contains(&run.1));
+    let (slot, outcome, ended_at, fingerprint) = decisive.max_by_key(|run| run.0)?;
+    let failed = fingerprint.filter(|_| outcome == Outcome::Failed);
+    failed.map(|fingerprint| (ended_at.unwrap_or(slot), fingerprint))
 }
 
 /// Returns the last slot of this plan that was used, in seconds.

@@ -5,6 +5,7 @@ use super::*;
 use crate::action::Probe;
 use crate::circuit::{Asks, ClosedCircuit, Closing, OpenCircuit};
 use crate::fingerprint::Fingerprint;
+use crate::schedule::Child;
 
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
 const OTHER: &str = "Unknown/cluster";
@@ -34,6 +35,20 @@ fn failed() -> Schedule {
     ended_with(PULL, Outcome::Failed)
 }
 
+/// A schedule whose last run was cancelled, and whose earlier children do not exist any more.
+fn cancelled() -> Schedule {
+    with(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Cancelled, 10)))))
+}
+
+/// A schedule whose last run was cancelled. The run before it ended with this outcome, and its child still exists.
+fn ended_after(outcome: Outcome) -> Schedule {
+    let mut schedule = cancelled();
+    let fingerprint = Fingerprint::parse(PULL);
+    let state = ChildState::Ended { outcome, at: Some(at(-50)), reason: None, fingerprint };
+    schedule.children = vec![Child { uid: Uid::new("c"), slot: at(-60), created: at(-60), state }];
+    schedule
+}
+
 fn failed_and(change: impl FnOnce(&mut Schedule)) -> Schedule {
     let mut failed = failed();
     change(&mut failed);
@@ -58,6 +73,9 @@ fn an_open_circuit_holds_what_failed_with_it_last_and_nothing_else() {
         ("it has not failed, and runs in that cluster", schedule("s"), open(OTHER, None), 75, "10 otherwise"),
         ("it failed with it last", failed(), open(PULL, None), 75, "8 circuit"),
         ("it failed with something else", failed(), open(OTHER, None), 75, "10 otherwise"),
+        ("it was cancelled since", ended_after(Outcome::Failed), open(PULL, None), 75, "8 circuit"),
+        ("it was cancelled since it completed", ended_after(Outcome::Completed), open(PULL, None), 75, "10 otherwise"),
+        ("it was cancelled, and nothing is left of the failure", cancelled(), open(PULL, None), 75, "10 otherwise"),
         ("it completed last", ended_with(PULL, Outcome::Completed), open(PULL, None), 75, "10 otherwise"),
         ("it failed with it in an earlier plan", earlier, open(PULL, None), 75, "10 otherwise"),
         ("a success of another has closed it a short time ago", failed(), young.clone(), 599, "10 otherwise"),
