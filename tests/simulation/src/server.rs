@@ -61,8 +61,8 @@ pub struct Server {
     store: Store,
     /// The uids of objects that have lost `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
     unmanaged: BTreeSet<String>,
-    /// The uids of objects that were not written since their creation. The default values in their status are not
-    /// stored yet.
+    /// The uids of objects that were neither written nor marked as deleted since their creation. The default values in
+    /// their status are not stored yet.
     undefaulted: BTreeSet<String>,
     /// The fields of `WorkflowExecutions` that the CRD lacks at present, such as `status.phase`.
     dropped: Vec<String>,

@@ -15,8 +15,8 @@ use super::target::{Query, Target};
 /// The grace period of a pod whose spec sets none.
 const GRACE_SECONDS: i64 = 30;
 
-/// What shall happen to an object's dependents. The server only keeps the finalizers for it, on which a controller
-/// acts.
+/// What shall happen to an object's dependents. The server only sets and removes the finalizers for this, and a
+/// controller acts on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
     Background,
@@ -110,7 +110,8 @@ impl Server {
         }
         if finalizers(&new).is_empty() {
             if !finalizers(old).is_empty() && options.version.is_some() {
-                // The real server then compares with a version that it has already lost.
+                // The real server refuses this too: without its finalizers, the object no longer has the version of the
+                // precondition.
                 return Err(conflict(kind, name, "Precondition failed: resourceVersion"));
             }
             let answer = deleted(kind, name, text(old, "uid"));
@@ -122,6 +123,7 @@ impl Server {
         } else if finalizers(old) == finalizers(&new) {
             return Ok(Answer::ok(new));
         }
+        self.undefaulted.remove(text(old, "uid"));
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
     }
 
@@ -158,7 +160,8 @@ impl Server {
         Ok(Answer::ok(marked))
     }
 
-    /// Deletes a pod without a grace period, provided that the propagation removes its finalizers.
+    /// Deletes a pod again whose grace period is already zero. The pod is removed if the propagation removes its last
+    /// finalizer.
     fn delete_without_time(
         &mut self,
         target: &Target,

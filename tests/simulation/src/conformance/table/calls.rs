@@ -93,9 +93,14 @@ pub(super) fn operated(name: &str, operations: Value) -> Vec<Call> {
 
 /// Creates a run with a finalizer, and deletes it.
 pub(super) fn held(name: &str) -> Vec<Call> {
-    let mut body = valid(Runs);
+    held_in(Runs, name)
+}
+
+/// Creates an object with a finalizer, and deletes it.
+pub(super) fn held_in(place: Place, name: &str) -> Vec<Call> {
+    let mut body = valid(place);
     body["metadata"]["finalizers"] = json!(["kubernaut.ai/hold"]);
-    vec![Call::create(Runs, name, body), Call::delete(Runs, name, Value::Null)]
+    vec![Call::create(place, name, body), Call::delete(place, name, Value::Null)]
 }
 
 pub(super) fn then(mut calls: Vec<Call>, more: impl IntoIterator<Item = Call>) -> Vec<Call> {

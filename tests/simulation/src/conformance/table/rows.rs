@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Written;
 use super::calls::{
-    asks, begins, begun, completed, deleted, ended, failed, held, lease, make, merged, operated, running, skipped,
-    then, tried, waits, written,
+    asks, begins, begun, completed, deleted, ended, failed, held, held_in, lease, make, merged, operated, running,
+    skipped, then, tried, waits, written,
 };
 use crate::conformance::Call;
 use crate::conformance::Place::{ConfigMaps, Events, Executions, Leases, Namespaces, Pods, Runs, Unknown};
@@ -248,6 +248,12 @@ pub(super) const ROWS: &[Written] = &[
         deleted(n, &json!({"resourceVersion": format!("$before:PipelineRun/{n}")}))
     }),
     (409, "Conflict", "what has another uid may not", |n| deleted(n, &json!({"uid": "another"}))),
+    (
+        200,
+        "",
+        "a deletion that only marks an object stores the defaults of its status, so the next write finds them",
+        |n| then(held_in(Executions, n), [Call::merge(Executions, n, json!({}))]),
+    ),
     (200, "", "a finalizer holds an object", |n| then(held(n), [Call::get(Runs, n)])),
     (200, "", "the last finalizer lets it go", |n| {
         then(held(n), [Call::merge(Runs, n, json!({"metadata": {"finalizers": null}}))])
