@@ -11,6 +11,7 @@ mod writes;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use chrono::{DateTime, FixedOffset, TimeDelta};
+use futures::try_join;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, look};
@@ -83,6 +84,13 @@ async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
 /// Returns the attempts in an execution's status.
 fn attempts(wfe: &Value) -> &[Value] {
     wfe["status"]["attempts"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Lets an attempt fail before anything ran, and returns the execution while it waits for this next attempt.
+async fn fails(world: &World, wfe: &str, number: u32, next: usize) -> Result<Value> {
+    // A wait may last only a second. The watch therefore begins before the attempt ends.
+    let ((), waits) = try_join!(end(world, wfe, number, Outcome::ImagePull), await_wait(world, wfe, next))?;
+    Ok(waits)
 }
 
 /// Waits until an execution waits for this attempt, and returns the execution.

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Recording, World};
 
-use super::{attempts, await_wait, end, undecided, with_retry};
+use super::{attempts, end, fails, undecided, with_retry};
 use crate::audited::audited_with;
 use crate::expect::text;
 use crate::faults::{all, short};
@@ -30,8 +30,7 @@ async fn close(here: World, there: World, recording: Recording) -> Result<()> {
 /// Creates an execution on a target of its own, and waits until the status records that its first attempt has failed.
 async fn waits(world: &World, name: &str, bundle: &str, policy: &Value) -> Result<Value> {
     with_retry(world.wfe(name).target(&target_of(name)).image(bundle), policy).create().await?;
-    end(world, name, 1, Outcome::ImagePull).await?;
-    await_wait(world, name, 2).await
+    fails(world, name, 1, 2).await
 }
 
 fn target_of(holder: &str) -> String {
@@ -82,8 +81,7 @@ async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
     with_retry(here.wfe("holder").target(&target_of("holder")).image(&bundle), &json!(3)).create().await?;
     here.await_phase("holder", "Running").await?;
     pause(&here, json!("change freeze")).await?;
-    end(&here, "holder", 1, Outcome::ImagePull).await?;
-    let holder = await_wait(&here, "holder", 2).await?;
+    let holder = fails(&here, "holder", 1, 2).await?;
 
     let rival = is_skipped(&there, "rival", &holder).await?;
     let told = text(&rival["status"]["skipDetails"]["message"]);
@@ -122,8 +120,7 @@ async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) 
     let mut holder = waits(home, &name, bundle, &json!({"maxAttempts": 4, "maxDelay": "1s"})).await?;
     for number in [2, 3] {
         is_skipped(away, &format!("rival-{n}-{number}"), &holder).await?;
-        end(home, &name, number, Outcome::ImagePull).await?;
-        holder = await_wait(home, &name, usize::try_from(number)? + 1).await?;
+        holder = fails(home, &name, number, usize::try_from(number)? + 1).await?;
         // The run of the next attempt may already exist.
         is_skipped(home, &format!("home-{n}-{number}"), &holder).await?;
     }

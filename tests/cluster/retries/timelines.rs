@@ -5,7 +5,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Metrics, Observed, Outcome, Pipeline, World, look};
 
-use super::{RETRYING, attempts, await_wait, check_starts, end, events_of, message, undecided, unpullable, with_retry};
+use super::{
+    RETRYING, attempts, await_wait, check_starts, end, events_of, fails, message, undecided, unpullable, with_retry,
+};
 use crate::audited::audited;
 use crate::expect::{condition, text};
 
@@ -34,8 +36,7 @@ async fn two_attempts_fail_and_the_third_succeeds() -> Result<()> {
     let operator = world.operator().start().await?;
     with_retry(world.wfe("flaky").image(&bundle), &json!(true)).create().await?;
     for number in [1, 2] {
-        end(&world, "flaky", number, Outcome::ImagePull).await?;
-        let waits = await_wait(&world, "flaky", number as usize + 1).await?;
+        let waits = fails(&world, "flaky", number, number as usize + 1).await?;
         let said = format!("attempt {} of 3 begins at ", number + 1);
         assert!(message(&waits, RETRYING).starts_with(&said), "{waits:#}");
         assert!(message(&waits, RETRYING).contains("failed, ImagePullBackOff: "), "{waits:#}");
@@ -137,14 +138,14 @@ async fn a_time_out_is_for_one_attempt_and_a_person_who_cancels_a_run_ends_them(
     let recording = world.record_all().await?;
     let operator = world.operator().start().await?;
     let policy = json!({"retryExecutionFailures": true, "retryWhen": "reason == 'DeadlineExceeded'"});
-    with_retry(world.wfe("slow").image(&bundle).timeout("4s"), &policy).create().await?;
+    with_retry(world.wfe("slow").image(&bundle).timeout("8s"), &policy).create().await?;
     let waits = await_wait(&world, "slow", 2).await?;
     let first = &attempts(&waits)[0];
     assert_eq!((text(&first["reason"]), text(&first["started"])), ("DeadlineExceeded", "True"), "{waits:#}");
     // The second run has the time-out of the first run.
     let is_second = |run: &Value| run["metadata"]["labels"]["kubernaut.ai/run-sequence"] == "2";
     let second = world.await_run("of the second attempt", is_second).await?;
-    assert_eq!(second["spec"]["timeouts"]["pipeline"], "4s", "{second:#}");
+    assert_eq!(second["spec"]["timeouts"]["pipeline"], "8s", "{second:#}");
     let runs = |pod: &Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["labels"]["kubernaut.ai/run-sequence"] == "2"
     };

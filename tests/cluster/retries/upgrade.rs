@@ -9,12 +9,12 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Operator, Outcome, World, previous, wfe};
 
-use super::{RETRYING, attempts, await_wait, end, undecided, with_retry};
+use super::{RETRYING, attempts, await_wait, end, fails, undecided, with_retry};
 use crate::expect::{condition, text};
 use crate::faults::{all, short};
 
-/// Returns a policy that retries even if something ran. The current operator cannot tell whether an attempt ran that
-/// began under the earlier operator.
+/// Returns a policy that retries even if something ran. If an attempt began under the earlier operator, the current
+/// operator cannot tell whether anything of it ran.
 fn whatever_ran() -> Value {
     json!({"retryExecutionFailures": true, "maxDelay": "1s"})
 }
@@ -87,14 +87,13 @@ async fn what_began_under_an_operator_without_retries_is_tried_again_by_one_with
     assert_eq!(still["status"]["failureDetails"], failed["status"]["failureDetails"], "{still:#}");
     assert!(still["status"]["attempts"].is_null() && condition(&still, RETRYING).is_empty(), "{still:#}");
     let (_, report) = wfe_tests::audit(&world, recording).await?;
-    // The earlier operator has ended one execution without recording its attempt, which is the only violation.
+    // The only violation: the earlier operator has ended an execution without recording its attempt.
     let found: Vec<(&str, &str)> = report.violations.iter().map(|it| (it.rule, &*it.target)).collect();
     assert_eq!((found, report.gaps.len()), (vec![("second-run", "node/failed")], 0), "{report:#?}");
 
     // After the downgrade, a waiting execution ends with the result of its last run, and releases its target.
     create(&world, "back", &bundle, &json!({"initialDelay": "1h", "maxDuration": "12h"})).await?;
-    end(&world, "back", 1, Outcome::ImagePull).await?;
-    await_wait(&world, "back", 2).await?;
+    fails(&world, "back", 1, 2).await?;
     ensure!(operator.terminate().await?.success(), "the operator of now did not end well");
     let _operator_of_then = operator_of(&world, &previous).await?;
     let back = world.await_phase("back", "Failed").await?;

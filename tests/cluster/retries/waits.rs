@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{Outcome, World, look, wfe};
 use wfe_tests::quota_of_none;
 
-use super::{RETRYING, attempts, await_wait, check_starts, end, events_of, undecided, with_retry};
+use super::{RETRYING, attempts, check_starts, end, events_of, fails, undecided, with_retry};
 use crate::audited::audited;
 use crate::cancelled::cancel;
 use crate::expect::{condition, text};
@@ -20,8 +20,7 @@ use crate::faults::short;
 async fn waiting(world: &World, name: &str, policy: &Value) -> Result<Value> {
     let bundle = undecided(world).await?;
     with_retry(world.wfe(name).image(&bundle), policy).create().await?;
-    end(world, name, 1, Outcome::ImagePull).await?;
-    await_wait(world, name, 2).await
+    fails(world, name, 1, 2).await
 }
 
 /// Returns a policy with a wait that is longer than any test.
@@ -98,8 +97,7 @@ async fn a_create_that_is_refused_uses_up_an_attempt_and_the_next_one_runs() -> 
     with_retry(world.wfe("squeezed").image(&bundle), &policy).create().await?;
     world.await_phase("squeezed", "Running").await?;
     quota_of_none(&world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?;
-    end(&world, "squeezed", 1, Outcome::ImagePull).await?;
-    await_wait(&world, "squeezed", 3).await?;
+    fails(&world, "squeezed", 1, 3).await?;
     let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &world.execution_namespace());
     quotas.delete("none", &DeleteParams::default()).await?;
     end(&world, "squeezed", 2, Outcome::Ok).await?;
@@ -107,7 +105,7 @@ async fn a_create_that_is_refused_uses_up_an_attempt_and_the_next_one_runs() -> 
 
     let (last, before) = attempts(&done).split_last().expect("it has attempts");
     assert_eq!((text(&last["started"]), &done["status"]["runSequence"]), ("True", &json!(2)), "{done:#}");
-    // There are several if the API server still enforces the quota after its deletion.
+    // Several attempts are refused if the API server still enforces the quota after its deletion.
     for refused in &before[1..] {
         assert_eq!((&refused["reason"], text(&refused["started"])), (&json!("ResourceExhausted"), "False"), "{done:#}");
         assert_eq!((&refused["pipelineRun"], &refused["startTime"]), (&Value::Null, &Value::Null), "{done:#}");

@@ -43,7 +43,7 @@ fn sign(request: &Request) -> String {
     }
 }
 
-/// The writes of such an execution in order, without the events.
+/// The writes of a [`hopeless`] execution in order, without the events.
 const STEPS: [&str; 12] = [
     "create 1",
     "commit 1",
@@ -74,7 +74,7 @@ const EVENTS: [(&str, &str); 12] = [
     ("targetblocked", "Failed"),
 ];
 
-/// Returns all writes of such an execution, including the events.
+/// Returns all writes of a [`hopeless`] execution, including the events.
 fn writes() -> Vec<String> {
     STEPS.iter().copied().chain(EVENTS.iter().map(|(event, _)| *event)).map(str::to_owned).collect()
 }
@@ -89,7 +89,8 @@ fn check(history: &History, wfe: &Value) {
     assert_eq!(history.created_for(wfe), 3, "{wfe:#}");
 }
 
-/// Judges a recording that contains only such executions. The auditor also checks that no wait changed afterwards.
+/// Judges a recording that contains only [`hopeless`] executions. The auditor also checks that no wait changed
+/// afterwards.
 async fn check_all<'a>(
     world: &World,
     recording: Recording,
