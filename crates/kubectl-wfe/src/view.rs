@@ -23,7 +23,7 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{ExecutionRecord, Index, Kind};
+use wfe_view::index::{ExecutionRecord, Index, Kind, Learned};
 use wfe_view::observe::observe_owner;
 use wfe_view::partial::PartialObject;
 use wfe_view::read::{is_ours, read};
@@ -196,7 +196,8 @@ impl Lookout {
             match list(&self.executions_in(&owner.namespace), params, |_| true).await {
                 Ok(found) => {
                     let read = Elsewhere { at: seen.now, found: observe_owner(&owner, found.first()) };
-                    seen.index.owner_read(&record.key(), &owner.uid, read);
+                    let learned = Learned::OwnerRead(owner.uid.clone(), Box::new(read));
+                    seen.index.learn(&record.key(), learned, seen.now);
                 }
                 Err(error) => {
                     let why = said(&error, Kind::Execution);

@@ -29,18 +29,12 @@ use futures::{StreamExt, stream};
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
-use wfe_core::chain::RunNumber;
-use wfe_core::findings::Findings;
-use wfe_core::name::{ExecutionId, Uid, Version};
-use wfe_core::reason::Refusal;
-use wfe_core::retry::Answers;
-use wfe_core::schedule::{Heard, RefusedChild};
-use wfe_core::target::{Elsewhere, TargetName};
-use wfe_core::triage::Gathered;
+use wfe_core::name::{Uid, Version};
+use wfe_core::target::TargetName;
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_core::trouble::{OwnCause, OwnTrouble};
 use wfe_view::call::CallError;
-use wfe_view::index::{Expected, Key, Kind, Live, Written};
+use wfe_view::index::{Expected, Key, Kind, Learned, Written};
 
 use crate::cluster::client::Cluster;
 use crate::cluster::concurrency_limit::ConcurrencyLimit;
@@ -71,59 +65,6 @@ pub struct Report {
     pub failed: Vec<Mark>,
     /// The actions whose writes the API server accepted without storing anything.
     pub ignored: Vec<Mark>,
-}
-
-/// A result of a write or a live read.
-#[derive(Debug)]
-pub enum Learned {
-    /// The operator wrote an object; the watch must deliver the write before the next decision.
-    Expect(Expected),
-    /// The API server permanently refused to create a run.
-    Refused {
-        /// The execution whose run was refused.
-        execution: Uid,
-        /// The attempt, if the execution is Running.
-        attempt: Option<u32>,
-        /// Why the run was refused.
-        refusal: Refusal,
-    },
-    /// This run was deleted because it could not be released in time.
-    Unreleased(Uid),
-    /// An object that is not one of our runs has the name with this number.
-    NumberTaken(RunNumber),
-    /// This owner of a run no longer exists.
-    OwnerGone(ExecutionId),
-    /// The findings about a run, and whether nothing unfinished was left of the run.
-    Looked(Uid, Box<Findings>, bool),
-    /// The answers of a retry policy's conditions about an attempt of an execution.
-    Answered {
-        /// The execution with the policy.
-        execution: Uid,
-        /// The attempt.
-        attempt: u32,
-        /// The answers.
-        answers: Box<Answers>,
-    },
-    /// An execution that no watch delivers was read live, with this result.
-    OwnerRead(Uid, Box<Elsewhere>),
-    /// A write to this execution or schedule succeeded and was announced.
-    Told(Uid),
-    /// An object whose write is awaited was read live, with this result.
-    Read(Expected, Live),
-    /// The API server permanently refused to create a child of this schedule.
-    ChildRefused(Uid, RefusedChild),
-    /// The evidence for a triage of this schedule.
-    Gathered(Uid, Box<Gathered>),
-    /// The verdict of the analyst of this schedule, or why there is none.
-    Heard(Uid, Box<Heard>),
-    /// An event announced that steps of this run ran a second time.
-    ReplayAnnounced(Uid),
-    /// An event announced that Tekton does not react to the request to stop this run.
-    CancelAnnounced(Uid),
-    /// An event announced that the target does not drain.
-    DrainWarned,
-    /// A status was accepted, and the API server stored nothing new of it.
-    NothingStored,
 }
 
 /// Why an action was not carried out.

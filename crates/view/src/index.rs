@@ -11,6 +11,7 @@ mod follow;
 mod intern;
 mod keep;
 mod learn;
+mod learned;
 mod live;
 mod pause;
 mod places;
@@ -36,6 +37,7 @@ pub use delivery::{Delivery, EndPhase, EndShown, ExecutionRecord, Key, Kind, Sch
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
 use intern::Interner;
+pub use learned::Learned;
 use places::AllPlaces;
 pub use places::LimitCount;
 

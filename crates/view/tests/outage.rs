@@ -23,7 +23,7 @@ use wfe_core::policy::{CircuitPolicy, Policy};
 use wfe_core::reason::FailureReason;
 use wfe_core::schedule::{ChildOf, RefusedChild, Retention, child_name};
 use wfe_core::target::TargetName;
-use wfe_view::index::{CircuitNews, Delivery, ExecutionRecord, Index, Key, Kind, ScheduleRecord};
+use wfe_view::index::{CircuitNews, Delivery, ExecutionRecord, Index, Key, Kind, Learned, ScheduleRecord};
 use wfe_view::read::read;
 
 const SCHEDULES: usize = 200;
@@ -220,7 +220,7 @@ impl Play {
                     if n < self.refused && self.now >= outage().start {
                         self.runs.push((self.now, n));
                         let refused = RefusedChild { slot, message: "a quota is used up".into() };
-                        self.index.child_refused(key, &schedule.uid, refused);
+                        self.index.learn(key, Learned::ChildRefused(schedule.uid, refused), self.now);
                         self.decide_on(key); // as the engine does after it has learned something
                     } else {
                         self.make(&schedule.uid, slot);

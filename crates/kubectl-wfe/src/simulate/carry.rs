@@ -18,7 +18,7 @@ use wfe_core::schedule::{Heard, child_name};
 use wfe_core::target::{Elsewhere, OwnerRead};
 use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
-use wfe_view::index::{Delivery, EndPhase, EndShown, Key};
+use wfe_view::index::{Delivery, EndPhase, EndShown, Key, Learned};
 
 use super::play::{InProgress, Play};
 
@@ -50,7 +50,8 @@ impl Play<'_> {
             }
             Action::Examine { run } => {
                 if let Some(in_progress) = self.runs.get(&run.uid) {
-                    self.index.looked(key, &run.uid, in_progress.findings(), true, self.now);
+                    let findings = Box::new(in_progress.findings());
+                    self.index.learn(key, Learned::Looked(run.uid, findings, true), self.now);
                 }
             }
             Action::Ask { execution, run, failed } => self.ask(key, &execution, run.as_ref(), &failed),
@@ -60,16 +61,19 @@ impl Play<'_> {
             Action::Record(record) => self.record(record),
             Action::Triage(step) => self.triage(key, step),
             Action::Tell(Announce::DrainSlow { holder, .. }) => {
-                self.index.drain_warned(key);
+                self.index.learn(key, Learned::DrainWarned, self.now);
                 self.story.drains_long(self.now, key, &holder);
             }
             Action::Tell(Announce::CancelUnanswered { unanswered, .. }) => {
-                self.index.cancel_told(key, &unanswered.run.uid);
+                self.index.learn(key, Learned::CancelAnnounced(unanswered.run.uid), self.now);
             }
-            Action::Tell(Announce::Replay { run, .. }) => self.index.replay_told(key, &run.uid),
+            Action::Tell(Announce::Replay { run, .. }) => {
+                self.index.learn(key, Learned::ReplayAnnounced(run.uid), self.now);
+            }
             // In a play, an owner in a namespace that the operator does not watch has ended by the first read.
             Action::ReadOwner { owner } => {
-                self.index.owner_read(key, &owner.uid, Elsewhere { at: self.now, found: OwnerRead::Over });
+                let read = Box::new(Elsewhere { at: self.now, found: OwnerRead::Over });
+                self.index.learn(key, Learned::OwnerRead(owner.uid, read), self.now);
             }
             Action::Tell(Announce::HintIgnored { .. }) => {}
         }
@@ -139,7 +143,8 @@ impl Play<'_> {
             Some(wfe_condition::ask(&condition?, &variables).map_err(|error| error.to_string().into()))
         };
         let answers = Answers { stop_when: ask(policy.stop_when), retry_when: ask(policy.retry_when) };
-        self.index.answered(key, &id.uid, failed.attempt, answers);
+        let (execution, attempt) = (id.uid.clone(), failed.attempt);
+        self.index.learn(key, Learned::Answered { execution, attempt, answers: Box::new(answers) }, self.now);
     }
 
     fn create_child(&mut self, schedule: &ScheduleId, slot: Time, start_before: Time) -> Result<()> {
@@ -169,11 +174,13 @@ impl Play<'_> {
             TriageDoes::Gather(gather) => {
                 if let Some(evidence) = self.gather(&schedule, *gather) {
                     let gathered = Gathered { of, evidence, text: "".into(), digest: "".into() };
-                    self.index.gathered(key, &schedule.uid, gathered);
+                    let gathered = Box::new(gathered);
+                    self.index.learn(key, Learned::Gathered(schedule.uid, gathered), self.now);
                 }
             }
             TriageDoes::Analyse(_) | TriageDoes::ReadVerdict(_) => {
-                self.index.heard(key, &schedule.uid, Heard { of, said: Err(NOT_PLAYED.into()) });
+                let heard = Box::new(Heard { of, said: Err(NOT_PLAYED.into()) });
+                self.index.learn(key, Learned::Heard(schedule.uid, heard), self.now);
             }
         }
     }

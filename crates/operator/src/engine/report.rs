@@ -7,10 +7,10 @@ use wfe_core::action::{Decision, Mark};
 use wfe_core::backoff::Backoff;
 use wfe_core::trouble::OwnTrouble;
 use wfe_view::call::CallError;
-use wfe_view::index::Key;
+use wfe_view::index::{Key, Learned};
 
 use super::Engine;
-use crate::perform::{Learned, PerformError, Report, Shown};
+use crate::perform::{PerformError, Report, Shown};
 
 /// The delays before a target is decided on again after a failed action.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
@@ -68,31 +68,10 @@ impl Engine {
             self.ignored.entry(key.clone()).or_default().extend(ignored);
         }
         for learned in report.learned {
-            match learned {
-                Learned::Told(about) => self.unconfirmed.forget(key, &about),
-                Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
-                Learned::Refused { execution, attempt, refusal } => {
-                    self.index.refuse(key, &execution, attempt, refusal);
-                }
-                Learned::Unreleased(run) => self.index.unreleased(key, &run),
-                Learned::NumberTaken(number) => self.index.number_taken(key, number),
-                Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
-                Learned::Looked(run, findings, is_bare) => {
-                    self.index.looked(key, &run, *findings, is_bare, self.settings.clock.now());
-                }
-                Learned::Answered { execution, attempt, answers } => {
-                    self.index.answered(key, &execution, attempt, *answers);
-                }
-                Learned::OwnerRead(owner, read) => self.index.owner_read(key, &owner, *read),
-                Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
-                Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
-                Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),
-                Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),
-                Learned::ReplayAnnounced(run) => self.index.replay_told(key, &run),
-                Learned::CancelAnnounced(run) => self.index.cancel_told(key, &run),
-                Learned::DrainWarned => self.index.drain_warned(key),
-                Learned::NothingStored => {}
+            if let Learned::Told(about) = &learned {
+                self.unconfirmed.forget(key, about);
             }
+            self.index.learn(key, learned, self.settings.clock.now());
         }
         for announcement in report.errors.iter_mut().filter_map(PerformError::take_unconfirmed) {
             if !self.unconfirmed.keep(key, announcement) {

@@ -25,7 +25,7 @@ impl Index {
     /// Records that the API server refused to create a run. `attempt` is the attempt that a Running execution waited
     /// for. If the execution is on another attempt by now, the refusal is ignored, because it would use up that
     /// attempt.
-    pub fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
             && is_created_for(execution)
@@ -43,7 +43,7 @@ impl Index {
     }
 
     /// Records that a run number of the chain is taken by an object that the watch does not deliver.
-    pub fn number_taken(&mut self, key: &Key, number: RunNumber) {
+    pub(super) fn number_taken(&mut self, key: &Key, number: RunNumber) {
         if let Some(entry) = self.targets.get_mut(key) {
             let taken = &mut entry.target.memory.highest_taken;
             *taken = number.max(*taken);
@@ -51,14 +51,14 @@ impl Index {
     }
 
     /// Records that a live read found an owner gone. A uid is never reused, so this stays true.
-    pub fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
+    pub(super) fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
         if let Some(entry) = self.targets.get_mut(key) {
             mark_gone(&mut entry.target, &owner.uid);
         }
     }
 
     /// Records the live read of an execution that no watch delivers. It is kept while a run of the execution exists.
-    pub fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
+    pub(super) fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
             && keep::owns_a_run(target, owner)
         {
@@ -78,7 +78,7 @@ impl Index {
 
     /// Records the answers of a retry policy's conditions about an attempt, unless the execution is on another attempt
     /// by now.
-    pub fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
+    pub(super) fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
             && execution.retry.as_ref().is_some_and(|retry| retry.current() == attempt)
@@ -146,7 +146,7 @@ impl Index {
     }
 
     /// Records that the API server permanently refused to create a child of a schedule.
-    pub fn child_refused(&mut self, key: &Key, schedule: &Uid, refused: RefusedChild) {
+    pub(super) fn child_refused(&mut self, key: &Key, schedule: &Uid, refused: RefusedChild) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
             && Some(refused.slot) > schedule.used_up_to()
@@ -157,7 +157,7 @@ impl Index {
     }
 
     /// Records that a run was deleted because it could not be released.
-    pub fn unreleased(&mut self, key: &Key, run: &Uid) {
+    pub(super) fn unreleased(&mut self, key: &Key, run: &Uid) {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
             && let Some(trouble) = &target.memory.trouble
             && let Some(owner) = target.executions.values_mut().find(|it| it.is_running_on(run))
@@ -196,7 +196,7 @@ impl Index {
     }
 
     /// Records the result of examining a run, and whether nothing unfinished was left of it.
-    pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, is_bare: bool, now: Time) {
+    pub(super) fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, is_bare: bool, now: Time) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.looked(run, findings, is_bare, now);
         }
@@ -211,7 +211,7 @@ impl Index {
     }
 
     /// Records that an event announced that Tekton does not react to the request to stop a run.
-    pub fn cancel_told(&mut self, key: &Key, run: &Uid) {
+    pub(super) fn cancel_told(&mut self, key: &Key, run: &Uid) {
         let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
         if let Some(stop) = run.and_then(|run| run.stop.as_mut()) {
             stop.told = true;
@@ -219,7 +219,7 @@ impl Index {
     }
 
     /// Records that an event announced that steps of a run ran a second time.
-    pub fn replay_told(&mut self, key: &Key, run: &Uid) {
+    pub(super) fn replay_told(&mut self, key: &Key, run: &Uid) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.replay_told(run);
         }
@@ -240,7 +240,7 @@ impl Index {
     }
 
     /// Records that an event announced that a target drains for too long.
-    pub fn drain_warned(&mut self, key: &Key) {
+    pub(super) fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.target.drain_warned = true;
         }

@@ -8,7 +8,7 @@ use super::{Expected, Index, Key, Kind, Live};
 
 impl Index {
     /// Delays decisions on a target until the watch has delivered a write of this process.
-    pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
+    pub(super) fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
         let object = expected.object();
         if self.places[&object.kind].get(&object.uid).is_some_and(|place| place != key) {
             return; // the watch has delivered the object already, for another target
@@ -40,7 +40,7 @@ impl Index {
 
     /// Records the live read of an object whose write is awaited. A uid is never reused: an object that is gone stays
     /// gone, even if no watch delivers its deletion.
-    pub fn read_live(&mut self, key: &Key, expected: &Expected, live: Live) {
+    pub(super) fn read_live(&mut self, key: &Key, expected: &Expected, live: Live) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.expected.read(expected, live);
         }

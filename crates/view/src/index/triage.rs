@@ -46,14 +46,14 @@ impl Index {
     }
 
     /// Records the evidence that was gathered for a triage of a schedule.
-    pub fn gathered(&mut self, key: &Key, schedule: &Uid, gathered: Gathered) {
+    pub(super) fn gathered(&mut self, key: &Key, schedule: &Uid, gathered: Gathered) {
         if let Some(schedule) = self.schedule_at(key, schedule) {
             schedule.memory.triage_evidence = Some(Box::new(gathered));
         }
     }
 
     /// Records the verdict of the analyst of a schedule, or why there is none.
-    pub fn heard(&mut self, key: &Key, schedule: &Uid, heard: Heard) {
+    pub(super) fn heard(&mut self, key: &Key, schedule: &Uid, heard: Heard) {
         if let Some(schedule) = self.schedule_at(key, schedule) {
             schedule.memory.analyst_answer = Some(Box::new(heard));
         }
