@@ -88,6 +88,7 @@ MICRO = --criterion target/criterion --bytes target/memory.jsonl
 .PHONY: bench
 bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the operator costs (QUICK=1: in minutes; KEEP=1: for the docs; RATIOS=1: on a noisy machine)
 	cargo build --quiet --release --package wfe-operator
+	cargo build --quiet --release --package kubectl-wfe
 	cargo build --quiet --profile harness --package wfe-testkit --bin control-plane
 	$(BENCH) run --operator target/release/wfe-operator $(if $(QUICK),--quick,$(MICRO)) $(if $(KEEP),--keep) $(if $(RATIOS),--ratios-only) $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS)
 

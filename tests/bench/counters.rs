@@ -102,7 +102,8 @@ impl Drop for Probe {
 impl Probe {
     /// The pause between two requests.
     const EVERY: Duration = Duration::from_millis(100);
-    /// The duration in milliseconds from which an answer is slow. An API server on two busy cores needs some tens.
+    /// The duration in milliseconds from which an answer is slow. An API server on two busy cores needs some tens of
+    /// milliseconds.
     const SLOW: f64 = 150.0;
 
     /// Starts to send requests.

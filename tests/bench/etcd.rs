@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api;
 
-/// The default limit of writes in one transaction.
+/// The number of writes that etcd accepts in one transaction by default.
 pub(crate) const AT_ONCE: usize = 128;
 
 /// A client of etcd's JSON gateway.

@@ -1,5 +1,6 @@
-//! How much a crowd of executions in one namespace delays a single execution in another namespace: how long this waits
-//! for its run beside thousands of undecided ones. The operator and the floor client are measured in turns.
+//! How much a crowd of executions in one namespace delays a single execution in another namespace. The single execution
+//! waits for its run while thousands of executions are undecided. The operator and the floor client are measured in
+//! turns.
 //!
 //! The floor is the shortest possible wait here. Each of the two namespaces has its own floor client, and the crowd's
 //! client has only one request in flight.
@@ -47,8 +48,8 @@ impl Shape {
     }
 }
 
-/// Measures single executions beside crowds of this size and of both shapes, in this many rounds. One operator watches
-/// all namespaces, so this must not use a user's cluster.
+/// Measures single executions beside crowds of this size and of both shapes, in this many rounds. The operator watches
+/// all namespaces, so this step must not run in a user's cluster.
 pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> Result<()> {
     let other = Arc::clone(&bench.worlds.floor);
     let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };

@@ -1,4 +1,4 @@
-//! A line behind one place of a limit: many executions, each on its own target, of which one may run.
+//! A line: many executions, each on its own target, under a limit that allows one of them to run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
 use crate::rounds::{last, names};
 use crate::subject::{Operator, cpu_seconds};
+use crate::verbs::verbs;
 
 /// The limit, in the format of the flag.
 const ONE: &str = r#"[{"name":"one","maxRunning":1}]"#;
@@ -30,7 +31,8 @@ fn decided(seen: &Seen, count: usize) -> Option<Instant> {
     last(&seen.waiting).filter(|_| seen.running.len() == 1 && waiting == count - 1)
 }
 
-/// Measures a line of this many executions: its creation until all are decided, the rest after it, and the turns.
+/// Measures a line of this many executions: the time until all are decided, the operator's requests while the line
+/// rests, the verbs of `kubectl wfe`, and the turns.
 pub(crate) async fn line(bench: &mut Bench, count: usize, rounds: usize) -> Result<()> {
     for number in 0..rounds {
         let world = Arc::clone(&bench.worlds.operator);
@@ -48,8 +50,10 @@ pub(crate) async fn line(bench: &mut Bench, count: usize, rounds: usize) -> Resu
 
         let before = operator.requests().await?;
         tokio::time::sleep(REST).await;
-        let (at_rest, cpu) = (operator.requests().await? - before, cpu_seconds(pid)?);
+        let at_rest = operator.requests().await? - before;
 
+        verbs(bench, &world, &names[count / 2]).await?;
+        let cpu = cpu_seconds(pid)?;
         let tekton = Player::start(world.client(), &world.execution_namespace(), Mode::Plain);
         let turns = |seen: &Seen| (seen.ended.len() >= TURNS).then_some(());
         observer.until("the line moves", turns).await?;

@@ -35,6 +35,7 @@ mod schedules;
 mod size;
 mod subject;
 mod template;
+mod verbs;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,8 +178,8 @@ async fn run(args: &RunArgs) -> Result<()> {
     finish(&bench.results, args)
 }
 
-/// Uses an existing cluster. It must have our kinds and Tekton's, but no controller that does the work which the
-/// benchmark plays.
+/// Uses an existing cluster. It must have our kinds and Tekton's. Tekton's controller must not run there, because the
+/// benchmark plays Tekton.
 async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
     let control_plane = ControlPlane::given(kubeconfig)?;
     let client = control_plane.client().await?;
@@ -330,7 +331,8 @@ async fn proof(bench: &mut Bench) -> Result<()> {
         let mut executions = 0_usize;
         let mut requests = std::collections::BTreeMap::<String, usize>::new();
         for entry in world.audit().await?.into_iter().filter(|entry| entry.user == world.operator_user()) {
-            // Before the rounds, the requests of an operator were recorded in the world of the floor client.
+            // The world of the floor client also has requests of an operator, which were recorded there before the
+            // rounds.
             let is_floor = entry.user_agent == api::AGENT;
             if (who == "floor") == is_floor && entry.is_write() && (200..300).contains(&entry.code) {
                 let slash = if entry.subresource.is_empty() { "" } else { "/" };

@@ -17,8 +17,8 @@ pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
     sorted.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the median of the samples; NaN if there are none. For an even number it is the mean of the two in the
-/// middle.
+/// Returns the median of the samples; NaN if there are none. The median of an even number of samples is the mean of the
+/// two middle samples.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

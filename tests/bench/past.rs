@@ -32,7 +32,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Lets an operator run one execution, and reads its values from etcd.
+    /// Lets an operator run one execution, and reads the execution and its run from etcd.
     async fn take(bench: &Bench, world: &World) -> Result<Self> {
         let etcd = world.control_plane().etcd().context("the past is written to etcd, which is not ours here")?;
         let etcd = Etcd::new(etcd)?;
@@ -79,7 +79,7 @@ impl Sample {
 
     fn names_of(&self, number: usize) -> Result<Names> {
         let wfe = format!("past-{number:06}");
-        // The uids of the API server are random, so these are scattered too.
+        // The uids of the API server are random, so the uids of the copies are scattered too.
         let scattered = u32::try_from(number)?.wrapping_mul(0x9e37_79b9);
         Ok(Names {
             run: TargetName::parse(&target(&wfe))?.chain().run(1),

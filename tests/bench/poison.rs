@@ -18,7 +18,7 @@ use crate::{Bench, player, rounds};
 
 /// The number of executions of the largest size. A page with all of them would have some six megabytes.
 const LARGE: usize = 50;
-/// The depth of the most deeply nested object. It is greater than any JSON parser with a limit accepts.
+/// The depth of the most deeply nested object. No JSON parser with a depth limit accepts the object.
 const DEPTH: usize = 400;
 /// A finalizer that the benchmark removes at the end of the round.
 const FINALIZER: &str = "example.com/held";

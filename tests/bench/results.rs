@@ -117,7 +117,7 @@ impl Results {
             let Some(then) = before.get(name) else { continue };
             let (new, old) = (now.median(), then.median());
             let outside = |value: f64, (low, high): (f64, f64)| value < low || value > high;
-            // The scatter of a single sample is unknown. A tenth is assumed.
+            // One or two samples do not show the scatter. A tenth of the median is added to their range.
             let scatter = |measure: &Measure| {
                 let (low, high) = measure.range();
                 let slack = if measure.samples.len() < 3 { 0.1 * measure.median().abs() } else { 0.0 };

@@ -72,7 +72,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
         .await?;
     let mut counted = await_events(bench, &before, 2 * count).await?;
     counted.disturbed.extend(probe.slow());
-    // Only lists during the start are the subject's. Later lists are not.
+    // The lists of the subject's start do not count. Only later lists do.
     let lists = ready.since(&bench.client).await?.requests;
     counted.requests.retain(|request, _| !request.starts_with("list "));
     counted.requests.extend(lists.into_iter().filter(|(request, _)| request.starts_with("list ")));
@@ -92,7 +92,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     })
 }
 
-/// Measures the operator and the floor client in turns. Each of them is first equally often.
+/// Measures the operator and the floor client in turns. Their order alternates from pair to pair.
 async fn pair(bench: &mut Bench, number: usize, count: usize, mode: Mode) -> Result<(Many, Many)> {
     let worlds = bench.worlds.clone();
     if number.is_multiple_of(2) {
@@ -144,7 +144,8 @@ pub(crate) async fn throughput(bench: &mut Bench, name: &str, count: usize, pair
     Ok(())
 }
 
-/// Returns the requests during a round that only a subject sends. A watch is counted when it ends.
+/// Returns the requests during a round that only a subject sends. Watches are left out, because a watch is counted only
+/// when it ends.
 fn requests_of_subject(counted: &Counted) -> impl Iterator<Item = (&String, f64)> {
     const OURS: [&str; 7] = [
         "create pipelineruns",
@@ -208,8 +209,8 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
 
 /// Measures how long executions wait for their runs at about half of the API server's possible load.
 pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Result<()> {
-    // Becoming Running takes less than half of an execution's requests. The creation of the execution and Tekton's
-    // requests are not included.
+    // An execution needs less than half of its requests until it is Running. The creation of the execution and Tekton's
+    // requests come on top.
     let rate = bench.results.get("throughput/operator/running_per_second").map_or(50.0, |it| it.median() / 5.0);
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {

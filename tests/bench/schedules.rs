@@ -20,9 +20,9 @@ use crate::{Bench, player};
 
 /// The number of schedules that are due at the same time.
 const TOGETHER: usize = 50;
-/// The number of connections with which a client creates the same number of executions as the schedules.
+/// The number of connections of the client that creates as many executions as the schedules did.
 const CONNECTIONS: usize = 8;
-/// How long nothing is requested of the API server before the slot.
+/// The pause between the deletion of the children and their creation by a client.
 const REST: Duration = Duration::from_secs(5);
 /// How long before the slot the schedules get their hints. The operator has planned all of them by then.
 const AHEAD: TimeDelta = TimeDelta::seconds(8);
@@ -130,7 +130,7 @@ async fn create_again(world: &World, all: Vec<DynamicObject>) -> Result<()> {
     futures::future::try_join_all(clients).await.map(drop)
 }
 
-/// Returns an object as it was sent when it was created.
+/// Removes the status and the metadata that a client does not send in a create.
 fn as_created(mut object: DynamicObject) -> DynamicObject {
     let ObjectMeta { name, namespace, labels, annotations, .. } = object.metadata;
     object.metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };

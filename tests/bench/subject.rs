@@ -75,7 +75,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Returns the disturbances in the operator's own metrics.
+    /// Returns the disturbances that the operator's own metrics show.
     pub(crate) async fn troubles(&self) -> Result<Vec<String>> {
         let metrics = self.0.metrics().await?;
         let mut troubles = Vec::new();
@@ -240,13 +240,26 @@ impl Subjects {
 
 /// Returns the processor time of a process in seconds, with two decimal places.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    Ok(processor_seconds(&format!("/proc/{pid}/stat"))?.0)
+}
+
+/// Returns the processor time of all children of this process that have ended, in seconds, with two decimal places.
+pub(crate) fn reaped_seconds() -> Result<f64> {
+    Ok(processor_seconds("/proc/self/stat")?.1)
+}
+
+/// Returns the processor time of a process, and of its children that have ended.
+fn processor_seconds(path: &str) -> Result<(f64, f64)> {
+    let stat = std::fs::read_to_string(path)?;
     // The process name may contain spaces, and ends with the last bracket. The 12th and 13th fields after it are user
-    // and system time.
+    // and system time, and the next two fields are those of the children.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
-    let (user, system) = ticks(11).zip(ticks(12)).context("/proc does not say how much time a process has used")?;
-    Ok((user + system) / TICKS_PER_SECOND)
+    let seconds = |at: usize| {
+        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+        let (user, system) = ticks(at).zip(ticks(at + 1)).context("/proc does not contain the processor time")?;
+        anyhow::Ok((user + system) / TICKS_PER_SECOND)
+    };
+    Ok((seconds(11)?, seconds(13)?))
 }
 
 /// Returns the resident memory of a process, in bytes.

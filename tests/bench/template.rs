@@ -76,7 +76,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the names in the order of the search. A name that contains another name comes first.
+    /// Returns the names in the order in which a text is searched for them. A name that contains another name comes
+    /// first.
     fn all(&self) -> [&str; 7] {
         [
             &self.execution_namespace,
@@ -192,7 +193,7 @@ impl Templates {
         let waited = Names {
             wfe: "skipped-one".to_owned(),
             wfe_uid: skipped.metadata.uid.unwrap_or_default(),
-            // The skip message names the execution that ran, as all later skip messages do.
+            // Empty names get no placeholder, so every skip message names the recorded execution that ran.
             run: String::new(),
             run_uid: String::new(),
             ..ran.clone()
