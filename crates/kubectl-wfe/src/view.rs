@@ -178,10 +178,12 @@ impl Lookout {
             };
             if kind == Kind::Execution {
                 objects.extend(added.cloned());
-                executions.clone_from(&objects);
             }
-            let read = objects.into_iter().filter_map(|it| read(kind, it, &installation.execution_namespace));
+            let read = objects.iter().filter_map(|it| read(kind, it, &installation.execution_namespace));
             take_in(&mut index, kind, read, now);
+            if kind == Kind::Execution {
+                executions = objects;
+            }
         }
         Ok(Seen::of(index, executions, installation.clone(), now))
     }

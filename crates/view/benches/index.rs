@@ -60,14 +60,14 @@ fn reading(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("event", name), |bencher| {
             bencher.iter(|| match serde_json::from_str(black_box(&line)) {
                 Ok(WatchEvent::Modified(PartialObject { object, .. })) => {
-                    read(kind, object, objects::EXECUTION_NAMESPACE)
+                    read(kind, &object, objects::EXECUTION_NAMESPACE)
                 }
                 _ => None,
             });
         });
         let object: DynamicObject = parsed(object);
         group.bench_function(BenchmarkId::new("object", name), |bencher| {
-            let read = |object| read(kind, object, objects::EXECUTION_NAMESPACE);
+            let read = |object| read(kind, &object, objects::EXECUTION_NAMESPACE);
             bencher.iter_batched(|| object.clone(), read, BatchSize::SmallInput);
         });
     }
@@ -88,7 +88,7 @@ fn applying(criterion: &mut Criterion) {
     }
     for (name, kind, object) in brought() {
         let object: DynamicObject = parsed(object);
-        let delivery = || read(kind, object.clone(), objects::EXECUTION_NAMESPACE);
+        let delivery = || read(kind, &object, objects::EXECUTION_NAMESPACE);
         group.bench_function(name, |bencher| {
             let apply =
                 |delivery: Option<Delivery>| delivery.into_iter().for_each(|it| index.apply(it, Time::UNIX_EPOCH));
@@ -159,7 +159,7 @@ fn start(deliveries: Vec<Delivery>) -> Index {
 }
 
 fn deliver(objects: &[(Kind, Value)]) -> Vec<Delivery> {
-    let read = |(kind, object): &(Kind, Value)| read(*kind, parsed(object.clone()), objects::EXECUTION_NAMESPACE);
+    let read = |(kind, object): &(Kind, Value)| read(*kind, &parsed(object.clone()), objects::EXECUTION_NAMESPACE);
     objects.iter().filter_map(read).collect()
 }
 

@@ -24,14 +24,14 @@ pub fn is_ours(kind: Kind, object: &DynamicObject) -> bool {
 
 /// Reads an existing object; `None` if the operator does not use it.
 #[must_use]
-pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Option<Delivery> {
+pub fn read(kind: Kind, object: &DynamicObject, execution_namespace: &str) -> Option<Delivery> {
     let descendant = |residue| {
         let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
         Some(Delivery::Descendant(kind, Box::new(descendant)))
     };
     match kind {
         Kind::Execution => {
-            let record = observe_execution(&object, execution_namespace)?;
+            let record = observe_execution(object, execution_namespace)?;
             Some(Delivery::Execution(Box::new(record)))
         }
         // The index sets the order, because only the index knows what came before.
@@ -43,15 +43,15 @@ pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Opt
         Kind::CustomRun => descendant(ResidueKind::CustomRun),
         Kind::Pod => descendant(ResidueKind::Pod),
         Kind::Namespace => {
-            let meta = object.metadata;
-            let why = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
+            let meta = &object.metadata;
+            let why = meta.annotations.as_ref().and_then(|all| all.get(wfe_api::labels::ANNOTATION_PAUSED));
             Some(Delivery::Namespace {
                 uid: Uid::new(meta.uid.as_deref()?),
-                name: meta.name?.into(),
-                paused: why.map(|why| limits::cut(&why, PAUSE_REASON).into()),
+                name: meta.name.as_deref()?.into(),
+                paused: why.map(|why| limits::cut(why, PAUSE_REASON).into()),
                 leaving: meta.deletion_timestamp.is_some(),
             })
         }
-        Kind::Schedule => Some(Delivery::Schedule(Box::new(observe_schedule(&object)?))),
+        Kind::Schedule => Some(Delivery::Schedule(Box::new(observe_schedule(object)?))),
     }
 }

@@ -73,7 +73,7 @@ fn measure(name: &'static str, limit: usize, executions: u32, mut fill: impl FnM
 
 fn put(index: &mut Index, kind: Kind, object: Value) {
     let object = serde_json::from_value(object).unwrap();
-    index.apply(read(kind, object, objects::EXECUTION_NAMESPACE).unwrap(), Time::UNIX_EPOCH);
+    index.apply(read(kind, &object, objects::EXECUTION_NAMESPACE).unwrap(), Time::UNIX_EPOCH);
 }
 
 /// Measures terminal executions, `per_target` on each target, with or without their runs.
@@ -122,7 +122,7 @@ fn strangers() -> Measure {
         bytes += pod.len();
         let begun = Instant::now();
         let PartialObject { object, .. } = PartialObject::from_bytes(pod.as_bytes()).unwrap();
-        assert!(read(Kind::Pod, object, objects::EXECUTION_NAMESPACE).is_none());
+        assert!(read(Kind::Pod, &object, objects::EXECUTION_NAMESPACE).is_none());
         took += begun.elapsed();
     });
     println!("{STRANGERS} pods of strangers: {bytes} bytes, read in {took:?}");

@@ -144,7 +144,7 @@ impl Play {
                 "spec": {"template": {"spec": {"targetResource": format!("node/n{n}"), "workflowRef": workflow}}},
             });
             object["spec"].as_object_mut().unwrap().extend(every.as_object().unwrap().clone());
-            let read = read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap();
+            let read = read(Kind::Schedule, &serde_json::from_value(object).unwrap(), "runs").unwrap();
             let Delivery::Schedule(record) = read else { panic!("{read:?}") };
             play.schedules.insert(record.schedule.id.uid.clone(), (n, (*record).clone()));
             play.index.apply(Delivery::Schedule(record), at(0));

@@ -40,7 +40,7 @@ fn records(kind: Kind, object: &Value) -> [String; 2] {
     assert!(!is_cut);
     assert_eq!(lean.metadata.managed_fields, None);
     let whole: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    [lean, whole].map(|object| format!("{:?}", read(kind, object, objects::EXECUTION_NAMESPACE)))
+    [lean, whole].map(|object| format!("{:?}", read(kind, &object, objects::EXECUTION_NAMESPACE)))
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_is_nested_too_deep_is_skipped_and_the_rest_of_the_object_is_read() {
         let PartialObject { object, is_cut } = PartialObject::from_bytes(deep.as_bytes()).unwrap();
         assert_eq!(is_cut, depth > 31, "{depth}");
         let [expected, _] = records(Kind::Run, &whole);
-        assert_eq!(format!("{:?}", read(Kind::Run, object, objects::EXECUTION_NAMESPACE)), expected, "{depth}");
+        assert_eq!(format!("{:?}", read(Kind::Run, &object, objects::EXECUTION_NAMESPACE)), expected, "{depth}");
     }
 }
 
@@ -113,7 +113,7 @@ fn an_object_of_which_only_the_metadata_can_be_read_counts_as_unfinished() {
     let broken = text.replacen(r#""spec":{"#, r#""spec":{"number":1e999,"#, 1);
     let PartialObject { object, is_cut } = PartialObject::from_bytes(broken.as_bytes()).unwrap();
     assert!(is_cut);
-    let Some(wfe_view::index::Delivery::Run(_, run)) = read(Kind::Run, object, objects::EXECUTION_NAMESPACE) else {
+    let Some(wfe_view::index::Delivery::Run(_, run)) = read(Kind::Run, &object, objects::EXECUTION_NAMESPACE) else {
         panic!("it is a run of a chain")
     };
     assert!(run.is_unfinished() && run.owner.execution().is_some(), "{run:?}");

@@ -113,7 +113,7 @@ impl Cluster {
         for kind in Kind::ALL {
             let list = lists.iter_mut().find(|(of, _)| *of == kind).map(|(_, list)| std::mem::take(list));
             let list = list.unwrap_or_default();
-            take_in(&mut index, kind, list.into_iter().filter_map(|it| read(kind, it, RUNS)), now());
+            take_in(&mut index, kind, list.into_iter().filter_map(|it| read(kind, &it, RUNS)), now());
         }
         let installation = Installation {
             policy: Policy::default(),

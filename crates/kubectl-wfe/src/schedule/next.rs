@@ -235,7 +235,7 @@ mod tests {
             };
             for object in objects {
                 let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-                index.apply(read(kind, object, "runs").unwrap(), now);
+                index.apply(read(kind, &object, "runs").unwrap(), now);
             }
             index.apply(Delivery::ListEnds(kind), now);
         }

@@ -184,11 +184,11 @@ impl Watch {
             // An object that lost our labels counts as deleted. In a list such an object is skipped, and the end of the
             // list has the same effect.
             let strayed = || is_change.then(|| gone(kind, uid, None));
-            return read(kind, object, &self.execution_namespace).or_else(strayed);
+            return read(kind, &object, &self.execution_namespace).or_else(strayed);
         }
         let last = match kind {
             Kind::Execution | Kind::Namespace | Kind::Schedule => None,
-            Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => read(kind, object, &self.execution_namespace),
+            Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => read(kind, &object, &self.execution_namespace),
         };
         Some(gone(kind, uid, last))
     }

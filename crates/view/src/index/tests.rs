@@ -804,7 +804,7 @@ fn the_reason_of_a_pause_is_cut_and_shared() {
     let huge =
         json!({"metadata": {"name": "ops", "uid": "ns", "annotations": {"kubernaut.ai/paused": "x".repeat(200_000)}}});
     let mut index = synced(vec![execution("a", "1"), execution("b", "1")]);
-    let delivery = crate::read::read(Kind::Namespace, serde_json::from_value(huge).unwrap(), "runs").unwrap();
+    let delivery = crate::read::read(Kind::Namespace, &serde_json::from_value(huge).unwrap(), "runs").unwrap();
     index.apply(delivery, now());
     let executions = &index.entry(&key()).unwrap().target.executions;
     let why = |uid: &str| executions[&Uid::new(uid)].paused.clone().unwrap();

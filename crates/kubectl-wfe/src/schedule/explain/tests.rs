@@ -30,11 +30,11 @@ fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> R
     for kind in Kind::ALL {
         index.apply(Delivery::ListBegins(kind), now);
         if kind == Kind::Schedule {
-            index.apply(read(kind, object.clone(), "runs").unwrap(), now);
+            index.apply(read(kind, &object, "runs").unwrap(), now);
         }
         if let Some(execution) = execution.filter(|_| kind == Kind::Execution) {
             let execution = serde_json::from_value(execution.clone()).unwrap();
-            index.apply(read(kind, execution, "runs").unwrap(), now);
+            index.apply(read(kind, &execution, "runs").unwrap(), now);
         }
         index.apply(Delivery::ListEnds(kind), now);
     }

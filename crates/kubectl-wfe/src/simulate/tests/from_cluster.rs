@@ -72,7 +72,7 @@ fn seen(executions: Vec<DynamicObject>, schedules: Vec<DynamicObject>) -> Seen {
     let mut lists = [(Kind::Execution, executions.clone()), (Kind::Schedule, schedules.clone())];
     for kind in Kind::ALL {
         let list = lists.iter_mut().find(|(of, _)| *of == kind).map(|(_, list)| std::mem::take(list));
-        take_in(&mut index, kind, list.unwrap_or_default().into_iter().filter_map(|it| read(kind, it, RUNS)), now);
+        take_in(&mut index, kind, list.unwrap_or_default().into_iter().filter_map(|it| read(kind, &it, RUNS)), now);
     }
     let installation = Installation {
         policy: Policy::default(),

@@ -66,7 +66,7 @@ fn schedule(uid: &str, n: u32) -> Delivery {
         "spec": {"interval": "60s",
                  "template": {"spec": {"targetResource": format!("node/n{n}"), "workflowRef": workflow}}},
     });
-    read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
+    read(Kind::Schedule, &serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
 /// Returns a schedule whose last run failed like the executions of [`outage`].

@@ -44,7 +44,7 @@ fn schedule(uid: &str, version: u32, target: &str, last: i64) -> Delivery {
             "lastRun": {"slot": text(slot(last)), "outcome": "Completed"},
         },
     });
-    read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
+    read(Kind::Schedule, &serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
 /// Returns the child of a schedule for a slot, on a target and with this status.
@@ -64,7 +64,7 @@ fn child(schedule: &str, second: i64, version: u32, target: &str, status: &Value
         },
         "status": status,
     });
-    read(Kind::Execution, serde_json::from_value(object).unwrap(), "runs").unwrap()
+    read(Kind::Execution, &serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
 fn uid_of(schedule: &str, second: i64) -> String {

@@ -25,7 +25,7 @@ fn target(schedules: &[(&str, Value)]) -> Target {
         });
         object["status"].as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
         let object = serde_json::from_value(object).unwrap();
-        let Some(Delivery::Schedule(record)) = wfe_view::read::read(Kind::Schedule, object, "runs") else {
+        let Some(Delivery::Schedule(record)) = wfe_view::read::read(Kind::Schedule, &object, "runs") else {
             panic!("{name} cannot be read")
         };
         target.schedules.insert(Uid::new(name), record.schedule);
