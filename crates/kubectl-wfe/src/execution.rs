@@ -22,8 +22,8 @@ use crate::recorded::Recorded;
 
 /// How long one watch lasts, in seconds: the connection gives up a silent one after [`ANSWERS_WITHIN`].
 const WATCHED_FOR: u32 = 10;
-/// The pause between two reads, if nothing can be watched: one request a second is a small load for an API server, and
-/// a second is a short wait for a person.
+/// The pause between two reads, if nothing can be watched. One request a second is a small load for an API server. A
+/// second is a short wait for a person.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// An execution as it was read.

@@ -24,8 +24,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
     Ok(report.is_yes())
 }
 
-/// Reports on the subject of the flags, and returns what was seen: nothing if the operator does not watch the namespace
-/// of the subject, or if the caller may not list.
+/// Reports on the subject of the flags, and returns what was seen. Returns nothing if the operator does not watch the
+/// namespace of the subject, or if the caller may not list.
 pub(crate) async fn report(
     lookout: &Lookout,
     cluster: &ClusterArgs,
