@@ -170,15 +170,12 @@ impl Lookout {
         // The time is that of the beginning: times in the objects are ahead of it by seconds at most.
         let now = self.connection.now();
         for kind in Kind::ALL {
-            let mut objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
+            let objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
                 (Kind::Schedule, None) => continue,
                 (Kind::Schedule, Some(listed)) => listed,
-                (Kind::Execution, _) => self.list_executions(target).await?,
+                (Kind::Execution, _) => self.list_executions(target).await?.into_iter().chain(added.cloned()).collect(),
                 _ => self.list(kind).await?,
             };
-            if kind == Kind::Execution {
-                objects.extend(added.cloned());
-            }
             let read = objects.iter().filter_map(|it| read(kind, it, &installation.execution_namespace));
             take_in(&mut index, kind, read, now);
             if kind == Kind::Execution {
@@ -197,9 +194,8 @@ impl Lookout {
             let params = ListParams::default().fields(&format!("metadata.name={}", owner.name));
             match list(&self.executions_in(&owner.namespace), params, |_| true).await {
                 Ok(found) => {
-                    let read = Elsewhere { at: seen.now, found: observe_owner(&owner, found.first()) };
-                    let learned = Learned::OwnerRead(owner.uid.clone(), Box::new(read));
-                    seen.index.learn(&record.key(), learned, seen.now);
+                    let read = Box::new(Elsewhere { at: seen.now, found: observe_owner(&owner, found.first()) });
+                    seen.index.learn(&record.key(), Learned::OwnerRead(owner.uid, read), seen.now);
                 }
                 Err(error) => {
                     let why = said(&error, Kind::Execution);
