@@ -291,14 +291,14 @@ impl Schedule {
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
-    /// Returns the open circuit that holds the schedule: the one with the fingerprint of its last run (section 13.5).
+    /// Returns the open circuit that holds the schedule: the circuit of its newest failure (section 13.5).
     #[must_use]
     pub fn held_by<'a>(&self, circuits: &'a Circuits, now: Time) -> Option<&'a OpenCircuit> {
         circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
     }
 
-    /// Returns the fingerprint and the time of the newest run of this plan that succeeded or failed, if it failed. A run
-    /// with another outcome, such as a cancelled one, says nothing about the cause. The earlier run before it then
+    /// Returns the fingerprint and the time of the newest run of this plan that succeeded or failed, if it failed. A
+    /// run with another outcome, such as a cancelled one, says nothing about the cause. The earlier run before it then
     /// counts, if its execution still exists.
     #[must_use]
     pub fn failed_last(&self) -> Option<(&Fingerprint, Time)> {
