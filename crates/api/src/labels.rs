@@ -21,6 +21,9 @@ pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of the label `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "wfe-operator";
 
+/// Annotation of the operator's Lease: the settings that the leader has in force, as JSON.
+pub const ANNOTATION_SETTINGS: &str = "kubernaut.ai/settings";
+
 /// Annotation: uid of the `WorkflowExecution` that owns the run.
 pub const ANNOTATION_UID: &str = "kubernaut.ai/workflow-execution-uid";
 /// Annotation: namespace/name of the `WorkflowExecution` that owns the run.

@@ -1,23 +1,26 @@
 //! The operator whose decision is predicted: its settings, the namespaces that it watches, and whether it leads.
 //!
-//! Settings come from the `ConfigMap` and the flags of the Deployment, read by the operator's own code. What cannot be
-//! read is assumed, and the answer says so: a missing permission makes the answer weaker, not impossible.
+//! The leader publishes its settings in its Lease. Without a leader, the settings are those of the `ConfigMap` over the
+//! last leader's flags, read by the operator's own code. What cannot be read is assumed, and the answer says so: a
+//! missing permission makes the answer weaker, not impossible.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use chrono::TimeDelta;
-use clap::CommandFactory;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DynamicObject};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
+use wfe_api::labels::ANNOTATION_SETTINGS;
 use wfe_core::Time;
 use wfe_core::policy::Policy;
-use wfe_settings::config::{Document, Flags, Place, Refused, Setting};
+use wfe_settings::config::{Document, Flags, InForce, Place, Refused, Setting};
+use wfe_settings::published::Published;
 use wfe_settings::table::keys;
 use wfe_view::index::ExecutionRecord;
 use wfe_view::observe::observe_execution;
@@ -37,8 +40,6 @@ const WATCHED_FOR: Duration = Duration::from_secs(10);
 /// the API server's.
 const CLEARLY_ENDED: TimeDelta = TimeDelta::minutes(1);
 const PAUSE: Duration = Duration::from_millis(500);
-/// The operator's container in the Deployment.
-const CONTAINER: &str = "operator";
 
 /// What is known of an operator.
 #[derive(Clone, Debug)]
@@ -68,8 +69,8 @@ pub(crate) struct Config {
     pub(crate) settings: Vec<Setting>,
     /// The keys of the `ConfigMap` that no operator of this version knows.
     pub(crate) unknown: Vec<String>,
-    /// Why the operator refuses the `ConfigMap`, if it does. The settings are then those without the `ConfigMap`,
-    /// because only the operator knows which version was in force before.
+    /// Why the operator refuses the `ConfigMap`, if it does. The settings are then those that the leader has published.
+    /// Without a leader, they are those without the `ConfigMap`.
     pub(crate) refused: Option<Refused>,
     /// Whether the `ConfigMap` was not read, because the caller lacks the permission.
     pub(crate) is_unread: bool,
@@ -98,11 +99,15 @@ impl Installation {
     pub(crate) async fn read(connection: &Connection, args: &ViewArgs) -> Result<Self> {
         let client = &connection.client;
         let namespace = &args.operator.namespace;
-        let deployment = get::<Deployment>(client, namespace, &args.operator.name).await?;
-        let (flags, flags_of) = flags(&deployment, args);
-        let run = flags.args().map_err(|error| anyhow!("the defaults of the operator cannot be used: {error}"))?;
-        let place = Place { namespace: namespace.clone(), name: run.config_map.clone() };
-        let mut is_unread = false;
+        let (leader, published) = leader(connection, args).await?;
+        let (flags, flags_of) = match &published {
+            Ok(published) => (published.flags(namespace), flags_of(published)),
+            Err(why) => (Flags::of_run([format!("--namespace={namespace}")]), format!("default flags, as {why}")),
+        };
+        let run = flags.args().map_err(|error| anyhow!("the flags of the operator cannot be used: {error}"))?;
+        let config_map = published.as_ref().map_or(&run.config_map, |published| &published.config_map);
+        let place = Place { namespace: namespace.clone(), name: config_map.clone() };
+        let (mut is_unread, mut by_leader) = (false, None);
         let (document, document_of) = if let Some(file) = &args.policy {
             let text = crate::file::read(file).with_context(|| format!("cannot read {}", file.display()))?;
             let document = Document::of_yaml(&text, &place);
@@ -110,21 +115,22 @@ impl Installation {
         } else {
             let read = get::<ConfigMap>(client, &place.namespace, &place.name).await?;
             is_unread = matches!(read, Read::Denied);
-            config_map(read, &place)
+            by_leader = published.as_ref().ok().filter(|_| matches!(leader, Leader::Is(_)));
+            config_map_of(read, &place)
         };
-        let InForceHere { policy, execution_namespace, policy_of, config } =
-            in_force(&flags, &place, document, &args.overrides, [document_of, flags_of])?;
-        let leader = if run.lease.leader_elect {
-            leader(connection, namespace, &run.lease.lease_name).await?
-        } else {
-            without_election(&deployment, args)
-        };
+        let sources = Sources { flags, flags_of, place, document, document_of, by_leader };
+        let (in_force, policy_of, config) = sources.in_force(&args.overrides)?;
+        let watched = published.as_ref().ok().and_then(|published| published.watch_namespace.clone());
         Ok(Self {
-            policy,
+            policy: in_force.policy,
             policy_of,
             config: Config { is_unread, ..config },
-            watch_namespace: args.operator.watch_namespace.clone().or(run.watch_namespace),
-            execution_namespace: args.operator.execution_namespace.clone().unwrap_or(execution_namespace),
+            watch_namespace: args.operator.watch_namespace.clone().or(watched),
+            execution_namespace: args
+                .operator
+                .execution_namespace
+                .clone()
+                .unwrap_or(in_force.defaults.execution_namespace),
             leader,
             log: format!("kubectl logs --namespace {namespace} deployment/{} --all-pods --tail 50", args.operator.name),
             policies: crate::policies::seen(client).await?,
@@ -164,52 +170,17 @@ where
     }
 }
 
-/// Returns the operator's flags, and their source.
-fn flags(deployment: &Read<Deployment>, args: &ViewArgs) -> (Flags, String) {
-    let own = format!("--namespace={}", args.operator.namespace);
-    let shown = deployment_of(args);
-    let without = Flags::of_run([own.clone()]);
-    let container = match deployment {
-        Read::Found(deployment) => operator_in(deployment),
-        Read::Absent => return (without, format!("default flags, as there is no {shown}")),
-        Read::Denied => return (without, format!("default flags, as you may not get the {shown} ({})", ask(args))),
-    };
-    let words = container.map(|container| words(container, &args.operator.namespace)).unwrap_or_default();
-    let flags = Flags::of_run(std::iter::once(own).chain(words));
-    match flags.args() {
-        Ok(_) => (flags, format!("the flags of the {shown}")),
-        Err(why) => (without, format!("default flags, as those of the {shown} cannot be read by this version: {why}")),
+/// Describes the flags that a leader has published.
+fn flags_of(published: &Published) -> String {
+    let unknown: Vec<&str> = published.unknown().collect();
+    if unknown.is_empty() {
+        return "the leader's flags".to_owned();
     }
-}
-
-fn operator_in(deployment: &Deployment) -> Option<&Container> {
-    let containers = &deployment.spec.as_ref()?.template.spec.as_ref()?.containers;
-    containers.iter().find(|container| container.name == CONTAINER).or(containers.first())
-}
-
-/// Returns the flags of a container. Those from environment variables come first, because a flag wins.
-fn words(container: &Container, namespace: &str) -> Vec<String> {
-    let command = wfe_settings::cli::Cli::command();
-    let run = command.find_subcommand("run");
-    let variables = container.env.iter().flatten();
-    let from_variables = variables.filter_map(|variable| {
-        let flag = run?.get_arguments().find(|flag| flag.get_env().is_some_and(|env| *env == *variable.name))?;
-        Some(format!("--{}={}", flag.get_long()?, value_of(variable, namespace)?))
-    });
-    let flags = container.args.iter().flatten().filter(|word| *word != "run").cloned();
-    from_variables.chain(flags).collect()
-}
-
-fn value_of(variable: &EnvVar, namespace: &str) -> Option<String> {
-    let from = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
-    match from {
-        Some(field) => (field.field_path == "metadata.namespace").then(|| namespace.to_owned()),
-        None => variable.value.clone(),
-    }
+    format!("the leader's flags without {}, which this version does not know", unknown.join(", "))
 }
 
 /// Returns the content of the `ConfigMap`, and describes its source.
-fn config_map(read: Read<ConfigMap>, place: &Place) -> (Option<Document>, String) {
+fn config_map_of(read: Read<ConfigMap>, place: &Place) -> (Option<Document>, String) {
     match read {
         Read::Found(object) => {
             let document = Document::of(*object);
@@ -221,92 +192,94 @@ fn config_map(read: Read<ConfigMap>, place: &Place) -> (Option<Document>, String
     }
 }
 
-/// All values together, with their sources.
-#[derive(Debug)]
-struct InForceHere {
-    policy: Policy,
-    execution_namespace: String,
-    policy_of: String,
-    config: Config,
-}
-
-/// Combines all values, and describes their sources.
-fn in_force(
-    flags: &Flags,
-    place: &Place,
+/// Where the settings come from.
+struct Sources<'a> {
+    flags: Flags,
+    flags_of: String,
+    place: Place,
+    /// The `ConfigMap` or the file.
     document: Option<Document>,
-    overrides: &Overrides,
-    [document_of, flags_of]: [String; 2],
-) -> Result<InForceHere> {
-    let own = |document: Document| {
-        let given = overrides.0.iter().map(|(key, value)| (key.clone(), Ok(value.clone())));
-        let values = document.values.into_iter().chain(given).collect();
-        Document { values, ..document }
-    };
-    let is_file = document.is_some();
-    let keys_of_document = document.iter().flat_map(|document| document.values.keys());
-    let unknown = keys_of_document.filter(|key| !keys().any(|known| known == *key)).cloned().collect();
-    let (in_force, document_of, refused) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
-        Ok(in_force) => (in_force, document_of, None),
-        // The operator refuses the `ConfigMap` too. It uses the version before, which this tool cannot know.
-        Err(refused) if is_file && overrides.0.is_empty() => {
-            let by_flags =
-                flags.under(place, None).map_err(|refused| anyhow!("the flags cannot be used: {refused}"))?;
-            let of = format!("no keys, as the {place} is refused ({refused}) and what was before is not known");
-            (by_flags, of, Some(refused))
-        }
-        Err(refused) => return Err(anyhow!("the values cannot be used: {refused}")),
-    };
-    let mut policy = in_force.policy;
-    if overrides.0.iter().any(|(key, value)| key == "paused" && value == "true") {
-        policy.paused_by = Some("--paused".into());
-    }
-    let given: Vec<String> = overrides.0.iter().map(|(key, _)| format!("--{key}")).collect();
-    let given = if given.is_empty() { String::new() } else { format!("{} of yours, over ", given.join(", ")) };
-    Ok(InForceHere {
-        policy,
-        execution_namespace: in_force.defaults.execution_namespace,
-        policy_of: format!("{given}{document_of}, over {flags_of}"),
-        config: Config { settings: in_force.settings, unknown, refused, is_unread: false },
-    })
+    document_of: String,
+    /// What the leader has in force, whatever the `ConfigMap` says.
+    by_leader: Option<&'a Published>,
 }
 
-/// Finds the leader.
-async fn leader(connection: &Connection, namespace: &str, name: &str) -> Result<Leader> {
+impl Sources<'_> {
+    /// Combines all values, and describes their sources.
+    fn in_force(self, overrides: &Overrides) -> Result<(InForce, String, Config)> {
+        let Self { flags, flags_of, place, document, document_of, by_leader } = self;
+        let refused = document.as_ref().and_then(|document| flags.under(&place, Some(document)).err());
+        let newest = document.as_ref().map(|document| document.version.clone());
+        let keys_of_document = document.iter().flat_map(|document| document.values.keys());
+        let unknown = keys_of_document.filter(|key| !keys().any(|known| known == *key)).cloned().collect();
+        let (document, document_of) = match (by_leader, &refused) {
+            (Some(leader), _) => (leader.document(), version_of(leader, &place, newest.as_deref(), refused.as_ref())),
+            (None, Some(refused)) if overrides.0.is_empty() => {
+                let why = format!("no keys, as the {place} is refused ({refused}) and no leader says what is in force");
+                (None, why)
+            }
+            (None, _) => (document, document_of),
+        };
+        let mut document = document.unwrap_or_default();
+        document.values.extend(overrides.0.iter().map(|(key, value)| (key.clone(), Ok(value.clone()))));
+        let mut in_force =
+            flags.under(&place, Some(&document)).map_err(|why| anyhow!("cannot use the values: {why}"))?;
+        if overrides.0.iter().any(|(key, value)| key == "paused" && value == "true") {
+            in_force.policy.paused_by = Some("--paused".into());
+        }
+        let given: Vec<String> = overrides.0.iter().map(|(key, _)| format!("--{key}")).collect();
+        let given = if given.is_empty() { String::new() } else { format!("{} of yours, over ", given.join(", ")) };
+        let config = Config { settings: in_force.settings.clone(), unknown, refused, is_unread: false };
+        Ok((in_force, format!("{given}{document_of}, over {flags_of}"), config))
+    }
+}
+
+/// Describes the version that the leader has in force, and why it is not the newest one.
+fn version_of(leader: &Published, place: &Place, newest: Option<&str>, refused: Option<&Refused>) -> String {
+    let shown = match leader.document() {
+        Some(document) => format!("{place}, version {}", document.version),
+        None => format!("no {place}"),
+    };
+    let newer = newest.filter(|newest| *newest != leader.version);
+    match (newer, &leader.refused, refused) {
+        (None, None, _) => shown,
+        (_, _, Some(why)) => format!("{shown}, as version {} is refused ({why})", why.version),
+        (_, Some(refused), None) => format!("{shown}, as version {refused} is refused"),
+        (Some(newer), None, None) => format!("{shown}, and not yet version {newer}"),
+    }
+}
+
+/// Finds the leader, and the settings that the last leader has published, or why they are not known.
+async fn leader(connection: &Connection, args: &ViewArgs) -> Result<(Leader, Result<Published, String>)> {
+    let (namespace, name) = (&args.operator.namespace, &args.operator.name);
     let deadline = Instant::now() + WATCHED_FOR;
     let mut first = None;
     loop {
-        let lease = match get::<Lease>(&connection.client, namespace, name).await? {
-            Read::Found(lease) => lease.spec.unwrap_or_default(),
+        let (lease, published) = match get::<Lease>(&connection.client, namespace, name).await? {
+            Read::Found(lease) => (lease.spec.unwrap_or_default(), published(&lease.metadata)),
             Read::Absent => {
-                return Ok(Leader::Nobody(format!(
-                    "no operator leads: there is no Lease {namespace}/{name}; if yours is elsewhere, give \
-                     --operator-namespace and --operator"
-                )));
+                let why = format!("there is no Lease {namespace}/{name}");
+                return Ok((without_election(connection, args, &why).await?, Err(why)));
             }
             Read::Denied => {
-                return Ok(Leader::Unknown(format!(
-                    "that one leads is assumed, as you may not get the Lease {namespace}/{name} ({})",
-                    ask_in(namespace)
-                )));
+                let why = format!("you may not get the Lease {namespace}/{name} ({})", ask_in(namespace));
+                return Ok((Leader::Unknown(format!("that one leads is assumed, as {why}")), Err(why)));
             }
         };
+        let nobody = |why: String| Leader::Nobody(format!("no operator leads: {why}"));
         let now = connection.now();
         match held(&lease, now) {
-            Held::By(holder) => return Ok(Leader::Is(holder)),
-            Held::ByNobody => {
-                return Ok(Leader::Nobody(format!("no operator leads: nobody holds the Lease {namespace}/{name}")));
-            }
+            Held::By(holder) => return Ok((Leader::Is(holder), published)),
+            Held::ByNobody => return Ok((nobody(format!("nobody holds the Lease {namespace}/{name}")), published)),
             Held::Ended(holder, renewed) => {
                 let is_new = first.is_none();
                 if *first.get_or_insert(renewed) != renewed {
-                    return Ok(Leader::Is(holder)); // renewed meanwhile, so only the clocks differ
+                    return Ok((Leader::Is(holder), published)); // renewed meanwhile, so only the clocks differ
                 }
                 if now - renewed > CLEARLY_ENDED || Instant::now() + PAUSE >= deadline {
-                    return Ok(Leader::Nobody(format!(
-                        "no operator leads: {holder} has not renewed the Lease {namespace}/{name} since {}",
-                        beside(renewed, now)
-                    )));
+                    let since = beside(renewed, now);
+                    let why = format!("{holder} has not renewed the Lease {namespace}/{name} since {since}");
+                    return Ok((nobody(why), published));
                 }
                 if is_new {
                     note(&format!(
@@ -318,6 +291,13 @@ async fn leader(connection: &Connection, namespace: &str, name: &str) -> Result<
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Returns the settings that the last leader has published in the Lease, or why they are not known.
+fn published(lease: &ObjectMeta) -> Result<Published, String> {
+    let text = lease.annotations.as_ref().and_then(|all| all.get(ANNOTATION_SETTINGS));
+    let text = text.ok_or("no leader has published its own")?;
+    serde_json::from_str(text).map_err(|error| format!("those in the Lease cannot be read: {error}"))
 }
 
 /// How a Lease is held, by the API server's clock.
@@ -341,26 +321,17 @@ fn held(lease: &LeaseSpec, now: Time) -> Held {
     }
 }
 
-/// Finds out from the Deployment whether an operator runs, if there is no leader election.
-fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
-    let shown = deployment_of(args);
-    let Read::Found(deployment) = deployment else {
-        return Leader::Unknown(format!("that one runs is assumed, as the {shown} cannot be read"));
-    };
-    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default();
-    if ready > 0 {
-        Leader::Is(shown)
-    } else {
-        Leader::Nobody(format!("no operator runs: no replica of the {shown} is ready"))
-    }
-}
-
-fn deployment_of(args: &ViewArgs) -> String {
-    format!("Deployment {}/{}", args.operator.namespace, args.operator.name)
-}
-
-fn ask(args: &ViewArgs) -> String {
-    ask_in(&args.operator.namespace)
+/// Finds out from the Deployment whether an operator runs: without leader election, there is no Lease.
+async fn without_election(connection: &Connection, args: &ViewArgs, why: &str) -> Result<Leader> {
+    let (namespace, name) = (&args.operator.namespace, &args.operator.name);
+    Ok(match get::<Deployment>(&connection.client, namespace, name).await? {
+        Read::Found(it) if it.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default() > 0 => {
+            Leader::Is(format!("Deployment {namespace}/{name}"))
+        }
+        _ => Leader::Nobody(format!(
+            "no operator leads: {why}; if yours is elsewhere, give --operator-namespace and --operator"
+        )),
+    })
 }
 
 fn ask_in(namespace: &str) -> String {
@@ -373,79 +344,30 @@ fn file_name(file: &std::path::Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::cli::OperatorArgs;
-    use serde_json::{Value, json};
 
-    fn deployment(container: &Value) -> Read<Deployment> {
-        let spec = json!({"selector": {}, "template": {"spec": {"containers": [{"name": "sidecar"}, container]}}});
-        Read::Found(serde_json::from_value(json!({"metadata": {}, "spec": spec})).map(Box::new).unwrap())
-    }
-
-    fn args() -> ViewArgs {
-        ViewArgs {
-            operator: OperatorArgs {
-                namespace: "ops".to_owned(),
-                name: "wfe-operator".to_owned(),
-                watch_namespace: None,
-                execution_namespace: None,
-            },
-            policy: None,
-            overrides: Overrides::default(),
-        }
-    }
-
-    fn place() -> Place {
-        Place { namespace: "ops".to_owned(), name: "c".to_owned() }
-    }
-
-    fn document(keys: &[(&str, &str)]) -> Document {
-        let values = keys.iter().map(|(key, value)| ((*key).to_owned(), Ok((*value).to_owned()))).collect();
-        Document { version: "7".to_owned(), values, ..Document::default() }
-    }
-
-    #[test]
-    fn the_flags_are_those_of_the_deployment_and_of_its_environment() {
-        let container = json!({
-            "name": "operator",
-            "args": ["run", "--cooldown-period=7m", "--lease-name=mine"],
-            "env": [
-                {"name": "WFE_COOLDOWN_PERIOD", "value": "8m"},
-                {"name": "WFE_WATCH_NAMESPACE", "value": "payment"},
-                {"name": "WFE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-                {"name": "WFE_UNHEARD_OF", "value": "x"},
-                {"name": "OTHER", "value": "x"},
-            ],
+    fn sources<'a>(document: Option<&[(&str, &str)]>, by_leader: Option<&'a Published>) -> Sources<'a> {
+        let document = document.map(|keys| {
+            let values = keys.iter().map(|(key, value)| ((*key).to_owned(), Ok((*value).to_owned()))).collect();
+            Document { version: "8".to_owned(), values, ..Document::default() }
         });
-        let (flags, whose) = flags(&deployment(&container), &args());
-        let run = flags.args().unwrap();
-        assert_eq!(run.policy().unwrap().cooldown_period, Duration::from_mins(7));
-        assert_eq!((run.watch_namespace.as_deref(), &*run.lease.lease_name), (Some("payment"), "mine"));
-        assert_eq!((&*run.namespace, &*whose), ("ops", "the flags of the Deployment ops/wfe-operator"));
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_assumed_and_said_to_be() {
-        let strange = deployment(&json!({"name": "operator", "args": ["run", "--from-a-later-version=1"]}));
-        for (deployment, said) in [
-            (Read::Absent, "default flags, as there is no Deployment ops/wfe-operator"),
-            (Read::Denied, "default flags, as you may not get the Deployment ops/wfe-operator (the Role"),
-            (strange, "default flags, as those of the Deployment ops/wfe-operator cannot be read by this version"),
-        ] {
-            let (flags, whose) = flags(&deployment, &args());
-            assert!(whose.starts_with(said), "{whose}");
-            assert_eq!(flags.args().unwrap().policy().unwrap(), Policy::default());
+        Sources {
+            flags: Flags::of_run(["--cooldown-period=7m", "--start-deadline=2m"].map(str::to_owned)),
+            flags_of: "F".to_owned(),
+            place: Place { namespace: "ops".to_owned(), name: "c".to_owned() },
+            document,
+            document_of: "C".to_owned(),
+            by_leader,
         }
     }
 
     #[test]
     fn the_config_map_wins_over_flags_and_what_the_caller_gives_over_both() {
-        let flags = Flags::of_run(["--cooldown-period=7m", "--start-deadline=2m"].map(str::to_owned));
         let by = |keys: Option<&[(&str, &str)]>, given: &[(&str, &str)]| {
             let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-            let of = ["C".to_owned(), "F".to_owned()];
-            let combined = in_force(&flags, &place(), keys.map(document), &Overrides(given), of);
-            combined.map(|it| (it.policy, it.policy_of))
+            sources(keys, None).in_force(&Overrides(given)).map(|(in_force, of, _)| (in_force.policy, of))
         };
         let (policy, of) = by(None, &[]).unwrap();
         assert_eq!((policy.cooldown_period, policy.start_deadline), (Duration::from_mins(7), Duration::from_mins(2)));
@@ -465,12 +387,52 @@ mod tests {
     }
 
     #[test]
-    fn the_faults_of_a_config_map_are_kept() {
-        let flags = Flags::of_run(["--start-deadline=2m"].map(str::to_owned));
-        let config = |keys: &[(&str, &str)]| {
-            let combined = in_force(&flags, &place(), Some(document(keys)), &Overrides::default(), Default::default());
-            combined.unwrap().config
+    fn what_the_leader_has_in_force_wins_over_the_newest_config_map() {
+        let leader = |version: &str, refused: Option<&str>| Published {
+            config_map: "c".to_owned(),
+            version: version.to_owned(),
+            refused: refused.map(str::to_owned),
+            values: [("cooldown-period".to_owned(), "9m".to_owned())].into(),
+            ..Published::default()
         };
+        let (good, bad) = ([("cooldown-period", "9m")], [("cooldown-period", "-1m")]);
+        let refused = "ConfigMap ops/c, version 7, as version 8 is refused (cooldown-period";
+        for (published, read, minutes, said) in [
+            (leader("8", None), Some(&good), 9, "ConfigMap ops/c, version 8, over F"),
+            (leader("7", None), Some(&good), 9, "ConfigMap ops/c, version 7, and not yet version 8, over F"),
+            (leader("7", Some("8")), Some(&bad), 9, refused),
+            (leader("7", None), Some(&bad), 9, refused),
+            // The caller may not read the ConfigMap.
+            (leader("7", Some("8")), None, 9, "ConfigMap ops/c, version 7, as version 8 is refused, over F"),
+            (leader("none", None), None, 7, "no ConfigMap ops/c, over F"),
+        ] {
+            let read = read.map(|keys| &keys[..]);
+            let (in_force, of, config) = sources(read, Some(&published)).in_force(&Overrides::default()).unwrap();
+            assert_eq!(in_force.policy.cooldown_period, Duration::from_mins(minutes), "{said}");
+            assert!(of.starts_with(said), "{of}");
+            assert_eq!(config.refused.is_some(), read == Some(&bad[..]), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_published_is_assumed_and_said_to_be() {
+        let lease = |text: &str| ObjectMeta {
+            annotations: Some([(ANNOTATION_SETTINGS.to_owned(), text.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(published(&ObjectMeta::default()).unwrap_err(), "no leader has published its own");
+        let odd = published(&lease("{")).unwrap_err();
+        assert!(odd.starts_with("those in the Lease cannot be read: "), "{odd}");
+        let later = published(&lease(r#"{"flags": {"from-a-later-version": "1"}}"#)).unwrap();
+        assert_eq!(
+            flags_of(&later),
+            "the leader's flags without from-a-later-version, which this version does not know"
+        );
+    }
+
+    #[test]
+    fn the_faults_of_a_config_map_are_kept() {
+        let config = |keys: &[(&str, &str)]| sources(Some(keys), None).in_force(&Overrides::default()).unwrap().2;
         let accepted = config(&[("cooldown-period", "8m"), ("cool-down", "9m")]);
         assert_eq!((accepted.unknown, accepted.refused), (vec!["cool-down".to_owned()], None));
         let from = |key: &str| accepted.settings.iter().find(|it| it.key == key).map(Setting::origin).unwrap();

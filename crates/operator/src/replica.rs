@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use wfe_core::guard::Guard;
 use wfe_settings::config::InForce;
+use wfe_settings::published::Published;
 use wfe_settings::timing::Timing;
 use wfe_view::index::Kind;
 
@@ -90,6 +91,8 @@ pub struct Candidacy {
     pub timing: Timing,
     /// The random numbers that spread the requests of several replicas.
     pub chance: fastrand::Rng,
+    /// The settings in force, which the leader publishes in the Lease; `None` if it publishes nothing.
+    pub settings: watch::Receiver<Option<Published>>,
 }
 
 /// A running replica. Dropping it stops it as a crash would.
@@ -126,7 +129,7 @@ impl Replica {
             events::channel(cluster.clone(), metrics.clone(), clock.clone(), &setup.instance, &execution_namespace);
         parts.spawn(EVENT_WRITER, endless(event_writer.run()));
         let elector = setup.candidacy.map(|candidacy| {
-            let Candidacy { namespace, lease, identity, timing, chance } = candidacy;
+            let Candidacy { namespace, lease, identity, timing, chance, settings } = candidacy;
             let (leadership, metrics) = (leadership.clone(), metrics.clone());
             let lease = (namespace.as_str(), lease.as_str());
             let fitness = crds.fitness();
@@ -139,6 +142,7 @@ impl Replica {
                 metrics,
                 (clock.clone(), chance),
                 fitness,
+                settings,
             )
         });
         let fitness = crds.fitness();

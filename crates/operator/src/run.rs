@@ -68,7 +68,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let access = args.metrics.metrics_authentication.then(|| Access::new(cluster.clone()));
     let serving = server::serve_metrics(metrics_listener, metrics.clone(), certificates, access);
     parts.spawn("the metrics server", serving);
-    let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
+    let (place, page) = (Place::of(&args), Page::new(Place::of(&args), args.watch_namespace.clone()));
     let serving = server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone());
     parts.spawn("the health server", serving);
 
@@ -78,7 +78,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         why = parts.ended() => return Err(why),
         () = stop_signals.next() => return Ok(()),
     };
-    let follower = Follower::begin(flags, place, first.as_ref(), page, metrics.clone(), log_level)?;
+    let follower = Follower::begin(flags, place, first.as_ref(), page.clone(), metrics.clone(), log_level)?;
     let in_force = follower.in_force();
     let start = in_force.borrow().clone();
     let execution_namespace = start.defaults.execution_namespace.as_str();
@@ -101,6 +101,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         identity,
         timing,
         chance,
+        settings: page.published(),
     });
     let traces = Traces::of_process();
     let setup = Setup {

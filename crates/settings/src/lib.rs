@@ -7,5 +7,6 @@ pub mod cli;
 pub mod config;
 pub mod log;
 pub mod policies;
+pub mod published;
 pub mod table;
 pub mod timing;

@@ -5,50 +5,55 @@ use chrono::{TimeDelta, Utc};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use wfe_testkit::World;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 
 use super::{Caller, has, in_system, lease, outputs};
 use crate::history::past::{Past, past};
+use crate::leader::quick;
 
 const EXPLAIN: [&str; 2] = ["explain", "node/n"];
 
 #[tokio::test]
-async fn the_values_are_those_of_the_config_map_over_the_flags_of_the_deployment() -> Result<()> {
+async fn the_values_are_those_that_the_leader_has_in_force() -> Result<()> {
     let world = World::new("in-force").await?;
     past(&world, "done", "node/n", "w1", 1, TimeDelta::minutes(7), Past::Completed).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain"]).await?;
     let w1 = [&EXPLAIN[..], &["--workflow", "w1"]].concat();
-    let system = world.system_namespace();
+    let config_map = format!("ConfigMap {}/workflowexecution-config", world.system_namespace());
+    let config = |keys| in_system(&world, "v1", "ConfigMap", "workflowexecution-config", "data", &keys);
 
     let said = jo.says(0, &w1).await?;
-    let assumed =
-        format!("no ConfigMap {system}/workflowexecution-config, over default flags, as there is no Deployment");
+    let assumed = format!("no {config_map}, over default flags, as no leader has published its own");
     has(&said, &["would run now", &assumed, "operator     somebody leads"]);
-
-    let container = json!({"name": "operator", "image": "x", "args": ["run", "--cooldown-period=10m"]});
-    let labels = json!({"app": "operator"});
-    let spec = json!({
-        "replicas": 0, "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-    });
-    world.apply(&in_system(&world, "apps/v1", "Deployment", "wfe-operator", "spec", &spec)).await?;
-    let said = jo.says(1, &w1).await?;
-    let flags = format!("over the flags of the Deployment {system}/wfe-operator");
-    has(&said, &["would be skipped, RecentlyRemediated", "within 10m", &flags]);
-
-    let config = |keys| in_system(&world, "v1", "ConfigMap", "workflowexecution-config", "data", &keys);
     world.apply(&config(json!({"cooldown-period": "6m"}))).await?;
-    has(&jo.says(0, &w1).await?, &["would run now", &format!("ConfigMap {system}/workflowexecution-config, version")]);
+    has(&jo.says(0, &w1).await?, &["would run now", &format!("{config_map}, version")]);
     has(
         &jo.says(1, &[&w1[..], &["--cooldown-period=8m"]].concat()).await?,
         &["within 8m", "--cooldown-period of yours"],
     );
     world.apply(&config(json!({"cooldown-period": "6m", "paused": "true"}))).await?;
-    has(&jo.says(1, &w1).await?, &["would wait, Paused", &format!("ConfigMap {system}/workflowexecution-config says")]);
+    has(&jo.says(1, &w1).await?, &["would wait, Paused", &format!("{config_map} says")]);
+
+    // The operator takes the Lease that nobody holds.
+    lease(&world, "", "2026-01-02T03:04:05.000000Z").await?;
+    world.apply(&config(json!({"start-deadline": "2m"}))).await?;
+    let replica = quick(world.operator().replica("replica-0")).arg("--cooldown-period", "10m").start().await?;
+    let says = |what: &'static [&'static str]| {
+        let ask = async || Ok(outputs(jo.command(&w1)?, &[0, 1]).await?.0);
+        ask_until(DEADLINE, "explain knows what is in force", ask, |said| what.iter().all(|it| said.contains(it)))
+    };
+    let said = says(&["replica-0", "would be skipped, RecentlyRemediated", "within 10m"]).await?;
+    has(&said, &[&format!("{config_map}, version"), ", over the leader's flags"]);
+    // A refused version changes nothing, and the version before is known.
+    world.apply(&config(json!({"cooldown-period": "-1m"}))).await?;
+    says(&["within 10m", " is refused (cooldown-period: \"-1m\" must not be negative), over the leader's flags"])
+        .await?;
 
     let file = jo.kubeconfig.with_file_name("policy.yaml");
     std::fs::write(&file, config(json!({"cooldown-period": "9m"})).to_string())?;
     let said = jo.says(1, &[&w1[..], &["--policy", &file.to_string_lossy()]].concat()).await?;
-    has(&said, &["within 9m", "policy.yaml, over the flags of the Deployment"]);
+    has(&said, &["within 9m", "policy.yaml, over the leader's flags"]);
+    replica.terminate().await?;
     world.close().await
 }
 

@@ -37,16 +37,17 @@ pub(crate) struct OperatorArgs {
     )]
     pub(crate) namespace: String,
 
-    /// The operator's Deployment in --operator-namespace. The operator's flags are read from the Deployment.
+    /// The operator's Lease in --operator-namespace, which has the name of the Deployment. The leader publishes its
+    /// settings in the Lease.
     #[arg(id = "operator", long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
     pub(crate) name: String,
 
-    /// The only namespace whose WorkflowExecutions the operator watches. Default: the operator's flag, else all
-    /// namespaces.
+    /// The only namespace whose WorkflowExecutions the operator watches. Default: what the leader
+    /// publishes, else all namespaces.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) watch_namespace: Option<String>,
 
-    /// The namespace in which the operator creates all PipelineRuns. Default: the operator's flag, else
+    /// The namespace in which the operator creates all PipelineRuns. Default: what the leader publishes, else
     /// kubernaut-workflows.
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) execution_namespace: Option<String>,

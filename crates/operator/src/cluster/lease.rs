@@ -16,6 +16,8 @@ use kube::Api;
 use kube::api::PostParams;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use wfe_api::labels::ANNOTATION_SETTINGS;
+use wfe_settings::published::Published;
 use wfe_settings::timing::Timing;
 
 use crate::clock::Clock;
@@ -61,6 +63,8 @@ pub struct Elector {
     failing: Option<Failing>,
     /// Whether the operator can decide with the CRD of executions. A replica that sees an unfit CRD must not lead.
     fitness: watch::Receiver<Fitness>,
+    /// The settings in force.
+    settings: watch::Receiver<Option<Published>>,
 }
 
 /// Records since when the Lease can be neither read nor written.
@@ -84,6 +88,7 @@ impl Elector {
         metrics: Metrics,
         (clock, chance): (Clock, fastrand::Rng),
         fitness: watch::Receiver<Fitness>,
+        settings: watch::Receiver<Option<Published>>,
     ) -> Self {
         let leases = cluster.leases_in(namespace);
         let (name, identity) = (name.to_owned(), identity.to_owned());
@@ -104,6 +109,7 @@ impl Elector {
             until,
             failing,
             fitness,
+            settings,
         }
     }
 
@@ -226,11 +232,15 @@ impl Elector {
         self.cluster.ask(Verb::Update, LEASES, within, self.leases.replace(&self.name, &params, &lease)).await
     }
 
-    /// Renders the Lease as held by this process. The times in it are for people and decide nothing.
+    /// Renders the Lease as held by this process, with the settings in force. The times in it are for people and decide
+    /// nothing.
     fn claim(&self, takes: bool) -> Lease {
         let now = MicroTime(self.clock.timestamp());
         let mut lease = self.lease.clone().unwrap_or_default();
         lease.metadata.name = Some(self.name.clone());
+        if let Some(settings) = self.settings.borrow().as_ref().and_then(|it| serde_json::to_string(it).ok()) {
+            lease.metadata.annotations.get_or_insert_default().insert(ANNOTATION_SETTINGS.to_owned(), settings);
+        }
         let spec = lease.spec.get_or_insert_default();
         if takes {
             spec.acquire_time = Some(now.clone());

@@ -1,13 +1,15 @@
 //! The page `/configz`. It shows the settings in force, why the newest version was refused, and whether the `ConfigMap`
-//! can be followed.
+//! can be followed. The leader publishes the settings in its Lease, too.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use wfe_api::limits::cut;
 use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting, one_line};
+use wfe_settings::published::Published;
 
 /// How long a failure of the watch is shown: longer than the longest wait between two retries plus one try. A watch
 /// that keeps failing is therefore always shown.
@@ -20,16 +22,26 @@ pub struct Page(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     place: Place,
+    watch_namespace: Option<String>,
     in_force: Option<Arc<InForce>>,
     refused: Option<Refused>,
     failed: Option<(Instant, String)>,
+    published: watch::Sender<Option<Published>>,
 }
 
 impl Page {
     /// Makes the page of a process that has not read the `ConfigMap` yet.
     #[must_use]
-    pub fn new(place: Place) -> Self {
-        Self(Arc::new(Mutex::new(State { place, in_force: None, refused: None, failed: None })))
+    pub fn new(place: Place, watch_namespace: Option<String>) -> Self {
+        let (published, _) = watch::channel(None);
+        let state = State { place, watch_namespace, in_force: None, refused: None, failed: None, published };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Returns the receiver of what a leader publishes; `None` before the first version is in force.
+    #[must_use]
+    pub fn published(&self) -> watch::Receiver<Option<Published>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).published.subscribe()
     }
 
     /// Shows the settings in force, and that no newer version is refused.
@@ -48,7 +60,11 @@ impl Page {
     }
 
     fn update(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(state);
+        let refused = state.refused.as_ref().map(|refused| refused.version.as_str());
+        let published = |in_force| Published::of(in_force, &state.place, refused, state.watch_namespace.as_deref());
+        state.published.send_replace(state.in_force.as_deref().map(published));
     }
 }
 

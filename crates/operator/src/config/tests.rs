@@ -41,7 +41,7 @@ fn the_table_has_a_line_for_each_key_with_its_value_and_where_that_comes_from() 
 
 #[test]
 fn the_page_tells_what_is_in_force_and_what_is_refused() {
-    let page = Page::new(place());
+    let page = Page::new(place(), None);
     assert_eq!(page.to_string(), "ConfigMap ops/config: not read yet\n");
     let in_force = read(&[], &[("cooldown-period", "9m"), ("unheard-of", "1")]).unwrap();
     page.apply(in_force.into());
@@ -66,7 +66,7 @@ fn the_page_tells_what_is_in_force_and_what_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_page_forgets_a_watch_that_has_not_failed_for_long() {
-    let page = Page::new(place());
+    let page = Page::new(place(), None);
     page.apply(defaults().into());
     page.fail("no answer".to_owned());
     tokio::time::advance(Duration::from_secs(31)).await;

@@ -126,6 +126,7 @@ impl Supervisor {
             identity: identity(&instance, &mut self.chance),
             timing: timing.map_err(anyhow::Error::msg)?,
             chance: self.chance.fork(),
+            settings: watch::channel(None).1, // nobody here reads the Lease for them
         };
         let crds = Crds::new(cluster.clone(), health.clone(), metrics.clone());
         let setup = Setup {
