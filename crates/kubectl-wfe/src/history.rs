@@ -33,7 +33,9 @@ pub(crate) struct Event {
 pub(crate) async fn run(cluster: &ClusterArgs, args: HistoryArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let seen = lookout.look_at(Some(&args.target), None).await?;
-    let is_on = |object: &&DynamicObject| seen.record(object).is_ok_and(|it| it.target.as_ref() == Some(&args.target));
+    let is_on = |object: &&DynamicObject| {
+        seen.known(object).is_some_and(|(target, _)| target.name.as_ref() == Some(&args.target))
+    };
     let events = folded(seen.objects().filter(is_on).flat_map(events).collect());
     if args.output == Some(Format::Json) {
         output().json("History", &json!({"target": args.target.as_str(), "events": events}))?;

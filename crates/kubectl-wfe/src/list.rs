@@ -100,8 +100,7 @@ fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
     let blocking: BTreeSet<_> = seen.targets().filter_map(blocks).collect();
     let mut rows: Vec<(Time, Row)> = Vec::new();
     for object in seen.objects() {
-        let Ok(record) = seen.record(object) else { continue };
-        let execution = &record.execution;
+        let Some((known, execution)) = seen.known(object) else { continue };
         let blocks = blocking.contains(&execution.id.uid);
         let is_asked = (!args.only.needs_person || blocks)
             && (!args.only.running || matches!(execution.state, ExecutionState::Running { .. }))
@@ -115,7 +114,7 @@ fn rows(seen: &Seen, namespace: Option<&str>, args: &ListArgs) -> Vec<Row> {
                 phase: text(object, "/status/phase").unwrap_or("Pending").to_owned(),
                 why: why(object, seen.now),
                 blocks,
-                target: record.target.as_ref().map_or(target, |target| target.as_str()).to_owned(),
+                target: known.name.as_ref().map_or(target, |target| target.as_str()).to_owned(),
                 age: since(execution.created, seen.now),
                 workflow: execution.workflow_id.to_string(),
                 duration: text(object, "/status/duration").map(str::to_owned),

@@ -157,13 +157,12 @@ impl Overview {
     }
 
     fn add_execution(&mut self, seen: &Seen, object: &DynamicObject) {
-        let Ok(record) = seen.record(object) else { return };
-        let execution = &record.execution;
-        let target = record.target.as_ref().map_or("an unreadable target", |target| target.as_str());
+        let Some((target, execution)) = seen.known(object) else { return };
+        let target = target.name.as_ref().map_or("an unreadable target", |target| target.as_str());
         let here = format!("{} -n {}", execution.id.name, execution.id.namespace);
         match &execution.state {
             ExecutionState::Running { started_at, .. } => {
-                let why = format!("{}: {}", execution.id, progress(object, seen));
+                let why = format!("{}: {}", execution.id, progress(execution, seen.now));
                 let row = Row::since(target, started_at.unwrap_or(execution.created), seen.now, why);
                 self.running.push(row.then([format!("kubectl wfe logs {here} --follow")]));
             }

@@ -1,9 +1,11 @@
 //! What an execution does, or where it failed, in a few words.
 
 use kube::api::DynamicObject;
+use wfe_core::Time;
+use wfe_core::execution::Execution;
 
+use crate::moment::since;
 use crate::object::text;
-use crate::view::Seen;
 
 /// Describes where an execution failed: `task drain, step evict: exit code 1`. None if its status names no task.
 pub(crate) fn place_of_failure(object: &DynamicObject) -> Option<String> {
@@ -16,11 +18,9 @@ pub(crate) fn place_of_failure(object: &DynamicObject) -> Option<String> {
 }
 
 /// Returns what a Running execution does: how many of its tasks are done, or what it waits for.
-pub(crate) fn progress(object: &DynamicObject, seen: &Seen) -> String {
-    let Ok(record) = seen.record(object) else { return "running".to_owned() };
-    let execution = record.execution;
+pub(crate) fn progress(execution: &Execution, now: Time) -> String {
     if let Some(next) = execution.next_attempt() {
-        let at = crate::moment::since(seen.now, next.not_before);
+        let at = since(now, next.not_before);
         return format!("waits for attempt {} of {}, in {at}", next.attempt, next.of);
     }
     if let Some(awaits) = &execution.run_shown.awaits {

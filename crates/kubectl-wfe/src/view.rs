@@ -8,7 +8,7 @@ mod made_up;
 mod places;
 mod refusal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result, anyhow, bail};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -64,6 +64,8 @@ pub(crate) struct Seen {
     pub(crate) now: Time,
     index: Index,
     executions: Vec<DynamicObject>,
+    /// The positions in `executions`.
+    by_uid: HashMap<Uid, usize>,
     /// The schedules of the target that was asked about.
     pub(crate) schedules: Vec<DynamicObject>,
     /// Which executions of other namespaces could not be read, and what is assumed of them.
@@ -281,7 +283,9 @@ impl Seen {
         tell_of_triages(&mut index, now);
         circuits::draw_turns(&mut index, &installation.policy, now);
         places::give_places(&mut index, &installation.policy, now);
-        Self { now, index, executions, schedules: Vec::new(), unread: None, installation }
+        let uids = executions.iter().enumerate();
+        let by_uid = uids.filter_map(|(at, it)| Some((Uid::new(it.metadata.uid.as_deref()?), at))).collect();
+        Self { now, index, executions, by_uid, schedules: Vec::new(), unread: None, installation }
     }
 
     /// Returns an execution by its name.
@@ -293,10 +297,15 @@ impl Seen {
 
     /// Returns an execution by its uid.
     pub(crate) fn of_uid(&self, uid: &Uid) -> Option<&DynamicObject> {
-        self.executions.iter().find(|it| it.metadata.uid.as_deref().is_some_and(|it| uid == it))
+        self.executions.get(*self.by_uid.get(uid)?)
     }
 
-    /// Reads an execution as the operator does.
+    /// Returns what the index holds of a listed execution, and of its target.
+    pub(crate) fn known(&self, object: &DynamicObject) -> Option<(&Target, &Execution)> {
+        self.index.execution(&Uid::new(object.metadata.uid.as_deref()?))
+    }
+
+    /// Reads an execution as the operator does. For a listed execution, [`Self::known`] costs less.
     pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
         self.installation.record(object)
     }

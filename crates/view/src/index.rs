@@ -23,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wfe_core::Time;
+use wfe_core::execution::Execution;
 use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
@@ -198,11 +199,17 @@ impl Index {
         self.places[&Kind::Run].contains_key(uid)
     }
 
+    /// Returns an execution and its target, if the execution is known.
+    #[must_use]
+    pub fn execution(&self, uid: &Uid) -> Option<(&Target, &Execution)> {
+        let target = &self.entry(self.places[&Kind::Execution].get(uid)?)?.target;
+        Some((target, target.executions.get(uid)?))
+    }
+
     /// Returns whether an execution is known and has not ended.
     #[must_use]
     pub fn goes_on(&self, execution: &Uid) -> bool {
-        let entry = self.places[&Kind::Execution].get(execution).and_then(|key| self.entry(key));
-        entry.and_then(|entry| entry.target.executions.get(execution)).is_some_and(|known| !known.is_terminal())
+        self.execution(execution).is_some_and(|(_, known)| !known.is_terminal())
     }
 
     /// Applies a delivery of a watch. `now` is the time of the delivery.

@@ -22,11 +22,11 @@ use crate::view::Seen;
 pub(super) fn tracks(seen: &Seen, namespace: Option<&str>) -> Vec<Track> {
     let mut tracks: BTreeMap<String, Track> = BTreeMap::new();
     for object in seen.objects() {
-        let Ok(record) = seen.record(object) else { continue };
-        let Some(target) = &record.target else { continue };
+        let Some((target, execution)) = seen.known(object) else { continue };
+        let Some(target) = &target.name else { continue };
         if is_in(object.metadata.namespace.as_deref(), namespace) || is_in(target.namespace(), namespace) {
             let track = tracks.entry(target.as_str().to_owned()).or_default();
-            track.spans.extend(spans(&record.execution, object, &seen.installation.policy, seen.now));
+            track.spans.extend(spans(execution, object, &seen.installation.policy, seen.now));
             track.events.extend(events(object));
         }
     }

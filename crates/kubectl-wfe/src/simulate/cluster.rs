@@ -209,11 +209,11 @@ impl End {
 fn pasts(seen: &Seen, target: &TargetName) -> BTreeMap<String, Vec<Past>> {
     let mut pasts: BTreeMap<String, Vec<Past>> = BTreeMap::new();
     for object in seen.objects() {
-        let Ok(record) = seen.record(object) else { continue };
-        if record.target.as_ref() == Some(target)
-            && let Some(past) = past(&record.execution.state, object)
+        let Some((on, execution)) = seen.known(object) else { continue };
+        if on.name.as_ref() == Some(target)
+            && let Some(past) = past(&execution.state, object)
         {
-            pasts.entry(record.execution.workflow_id.to_string()).or_default().push(past);
+            pasts.entry(execution.workflow_id.to_string()).or_default().push(past);
         }
     }
     for of_workflow in pasts.values_mut() {

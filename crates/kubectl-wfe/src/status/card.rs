@@ -67,10 +67,9 @@ impl Card {
 
     /// Describes an execution that is Running or has ended. None for one that is undecided.
     pub(super) fn of_execution(seen: &Seen, object: &DynamicObject) -> Option<Self> {
-        let record = seen.record(object).ok()?;
-        let execution = &record.execution;
+        let (target, execution) = seen.known(object)?;
         let id = &execution.id;
-        let target = record.target.as_ref().map_or("an unreadable target", |target| target.as_str());
+        let target = target.name.as_ref().map_or("an unreadable target", |target| target.as_str());
         let time = |pointer: &str| text(object, pointer).and_then(|at| at.parse::<Time>().ok());
         let ended =
             time("/status/completionTime").map(|at| format!(" {} ago", since(at, seen.now))).unwrap_or_default();
@@ -83,7 +82,7 @@ impl Card {
                 let limit = execution.timeout.unwrap_or(seen.installation.policy.default_timeout);
                 let age = since(started_at.unwrap_or(execution.created), seen.now);
                 card.head = format!("{id} runs on {target} for {age}, of at most {}", crate::moment::span(limit));
-                card.facts.push(("progress", progress(object, seen)));
+                card.facts.push(("progress", progress(execution, seen.now)));
                 card.commands.push((format!("kubectl wfe logs {here} --follow"), "what its steps write"));
                 card.commands.push((format!("kubectl wfe cancel {here} --reason '...'"), "stop it"));
             }
