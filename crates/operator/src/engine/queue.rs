@@ -4,6 +4,7 @@
 //! another namespace has 10,000 keys. While several namespaces have work, the queue limits the keys and the requests of
 //! each ([`Beside`], [`Lane`]). The index limits the number of keys.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
 use std::hash::Hash;
@@ -29,7 +30,7 @@ const SHARED_FOR: Duration = Duration::from_secs(10);
 const FEW: u32 = 2;
 
 /// The work in progress for one namespace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Share {
     all: u32,
     /// How many keys in progress do not hang: `all` minus the hanging requests. Hanging work fills no place while other
@@ -39,6 +40,15 @@ struct Share {
     is_crowd: bool,
 }
 
+/// A namespace with keys in progress.
+#[derive(Debug)]
+struct Working {
+    /// How many keys are in progress.
+    keys: u32,
+    /// The limit of concurrent requests.
+    lane: Lane,
+}
+
 /// The queue of keys `K`, for namespaces `A`.
 #[derive(Debug)]
 pub struct Queue<K, A> {
@@ -46,8 +56,8 @@ pub struct Queue<K, A> {
     queued: HashSet<K>,
     /// The keys in progress, with their namespaces.
     busy: HashMap<K, A>,
-    /// The limit of concurrent requests of each namespace.
-    lanes: HashMap<A, Lane>,
+    /// The namespaces with keys in progress. They are sorted, so that waiting requests always wake in the same order.
+    working: BTreeMap<A, Working>,
     limit: ConcurrencyLimit,
     /// The namespace whose work began last.
     latest: Option<A>,
@@ -110,7 +120,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
-            lanes: HashMap::new(),
+            working: BTreeMap::new(),
             limit,
             latest: None,
             shared_until: None,
@@ -190,7 +200,10 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
         }
         self.latest = Some(asker.clone());
         self.busy.insert(key, asker.clone());
-        let lane = self.lanes.entry(asker).or_insert_with(|| Lane::new(self.limit.clone())).clone();
+        let new = || Working { keys: 0, lane: Lane::new(self.limit.clone()) };
+        let working = self.working.entry(asker).or_insert_with(new);
+        working.keys += 1;
+        let lane = working.lane.clone();
         self.share_out();
         lane
     }
@@ -198,9 +211,12 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     /// Records that the work on a key is done.
     pub fn done(&mut self, key: &K) {
         if let Some(asker) = self.busy.remove(key)
-            && !self.busy.values().any(|other| *other == asker)
+            && let Entry::Occupied(mut working) = self.working.entry(asker)
         {
-            self.lanes.remove(&asker);
+            working.get_mut().keys -= 1;
+            if working.get().keys == 0 {
+                working.remove();
+            }
         }
         if let Some(asker) = self.again.remove(key) {
             self.enqueue(key.clone(), asker);
@@ -223,31 +239,21 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     /// Sets the limit of each lane. Returns the limits and the work in progress of each namespace.
     fn share_out(&self) -> BTreeMap<A, (Share, Beside)> {
         let now = Instant::now();
-        // Sorted, so that waiting requests always wake in the same order.
-        let mut shares: BTreeMap<A, (Share, Beside)> = BTreeMap::new();
-        for asker in self.busy.values() {
-            shares.entry(asker.clone()).or_default().0.all += 1;
-        }
         let is_shared = self.shared_until.is_some_and(|until| now < until);
         let mut few_ask = false;
-        for (asker, (share, beside)) in &mut shares {
-            let lane = self.lanes.get(asker);
-            share.lately = share.all.saturating_sub(lane.map_or(0, |lane| lane.hanging(now)));
-            let asked = share.all.saturating_add(self.ready.count(asker)).max(lane.map_or(0, Lane::asked));
-            *beside = if is_shared { Beside::Others } else { Beside::None };
-            if asked <= FEW {
-                few_ask |= share.lately > 0;
-            } else {
-                share.is_crowd = true;
-            }
+        let mut shares = BTreeMap::new();
+        for (asker, Working { keys, lane }) in &self.working {
+            let lately = keys.saturating_sub(lane.hanging(now));
+            let is_crowd = keys.saturating_add(self.ready.count(asker)).max(lane.asked()) > FEW;
+            few_ask |= !is_crowd && lately > 0;
+            let beside = if is_shared { Beside::Others } else { Beside::None };
+            shares.insert(asker.clone(), (Share { all: *keys, lately, is_crowd }, beside));
         }
-        for (asker, (share, beside)) in &mut shares {
+        for ((share, beside), Working { lane, .. }) in shares.values_mut().zip(self.working.values()) {
             if few_ask && share.is_crowd {
                 *beside = Beside::Few;
             }
-            if let Some(lane) = self.lanes.get(asker) {
-                lane.leave_room(*beside);
-            }
+            lane.leave_room(*beside);
         }
         shares
     }
