@@ -1,5 +1,7 @@
-//! Code for the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`).
+//! Code for the tests against the real control plane (`cluster/`), the soak (`soak/`), the recorder (`recorder/`) and
+//! the benchmark (`bench/`).
 
+pub mod chart;
 pub mod outcomes;
 mod quota;
 mod stable;
