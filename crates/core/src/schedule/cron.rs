@@ -8,6 +8,8 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+use std::ops::RangeInclusive;
+
 use chrono::{NaiveDate, NaiveTime};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
@@ -18,9 +20,12 @@ use crate::Time;
 /// The longest expression that the CRD accepts. Typical expressions need less than 40 characters.
 const LONGEST: usize = 128;
 
-/// The first of the last eight years of croner's calendar. A search that starts here takes at most eight years of the
+/// The years of the calendar. croner stores each year of an expression separately, and its own calendar has 5,000. In
+/// 1970 by UTC, the clocks of some zones still show 1969.
+const YEARS: RangeInclusive<i32> = 1969..=2400;
+/// The first of the last eight years of the calendar. A search that starts here takes at most eight years of the
 /// calendar. Every expression with slots has a slot in any eight years, even 29 February around a year such as 2100.
-const EIGHT_YEARS_BEFORE_THE_END: i32 = croner::YEAR_UPPER_LIMIT - 8;
+const EIGHT_YEARS_BEFORE_THE_END: i32 = *YEARS.end() - 8;
 
 /// Why an expression and a zone have no slots. The text addresses the person who wrote them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +79,8 @@ pub enum CronError {
 /// The slots of a cron expression in a zone (section 12.3).
 ///
 /// croner's form of an expression takes 7 kB, most of which is one byte for each of 5,000 years. It is created again
-/// for each query, which takes some microseconds. Thousands of schedules therefore need little memory.
+/// for each query, which takes some microseconds, as only the years of [`YEARS`] are set. Thousands of schedules
+/// therefore need little memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     expression: Box<str>,
@@ -132,7 +138,7 @@ impl Cron {
         time.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S %Z").to_string()
     }
 
-    /// Returns the first slot after a time. `None` after the year 4707, where the calculation ends.
+    /// Returns the first slot after a time. `None` from November 2399 on, where the calculation ends.
     #[must_use]
     pub fn first_after(&self, time: Time) -> Option<Time> {
         self.slots()?.first_after(time)
@@ -154,8 +160,8 @@ impl Cron {
 }
 
 fn clock(expression: &str) -> Option<croner::Cron> {
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(expression).ok()
+    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).build();
+    parser.parse(&format!("0 {expression} {}-{}", YEARS.start(), YEARS.end())).ok()
 }
 
 /// What section 12.1 allows in a field.

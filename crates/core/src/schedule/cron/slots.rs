@@ -17,10 +17,10 @@ const MOST: u32 = 100;
 /// No slot lies before 1970.
 const EARLIEST: Time = Time::UNIX_EPOCH;
 
-/// The time after which there is no slot: a million days after 1970, in the year 4707. croner's calendar ends with the
-/// year 5000. Every search therefore ends, and no sum of a time and an offset overflows.
+/// The time after which there is no slot: 157,000 days after 1970, in November 2399. The calendar ends a year later.
+/// Every search therefore ends, and no sum of a time and an offset overflows.
 fn latest() -> Time {
-    EARLIEST + TimeDelta::days(1_000_000)
+    EARLIEST + TimeDelta::days(157_000)
 }
 
 /// The smallest and the greatest offset from UTC that a zone has within a day of a time.
