@@ -288,28 +288,6 @@ impl Seen {
         Self { now, index, executions, by_uid, schedules: Vec::new(), unread: None, installation }
     }
 
-    /// Returns an execution by its name.
-    pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
-        self.executions
-            .iter()
-            .find(|it| it.metadata.namespace.as_deref() == Some(namespace) && it.metadata.name.as_deref() == Some(name))
-    }
-
-    /// Returns an execution by its uid.
-    pub(crate) fn of_uid(&self, uid: &Uid) -> Option<&DynamicObject> {
-        self.executions.get(*self.by_uid.get(uid)?)
-    }
-
-    /// Returns what the index holds of a listed execution, and of its target.
-    pub(crate) fn known(&self, object: &DynamicObject) -> Option<(&Target, &Execution)> {
-        self.index.execution(&Uid::new(object.metadata.uid.as_deref()?))
-    }
-
-    /// Reads an execution as the operator does. For a listed execution, [`Self::known`] costs less.
-    pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
-        self.installation.record(object)
-    }
-
     /// Returns the target of an execution, with all that is known of it.
     pub(crate) fn target_of(&self, record: &ExecutionRecord) -> Result<&Target> {
         let entry = self.index.ready(&record.key()).context("the lists do not hold this execution; look again")?;

@@ -1,9 +1,12 @@
-//! Lists of objects, taken into an index as the operator does.
+//! What was listed, and lists of objects that are taken into an index as the operator does.
 
+use anyhow::Result;
 use kube::api::DynamicObject;
 use wfe_core::Time;
+use wfe_core::execution::Execution;
+use wfe_core::name::Uid;
 use wfe_core::target::{Target, TargetName};
-use wfe_view::index::{Delivery, Index, Key, Kind};
+use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
 
 use super::Seen;
 
@@ -11,6 +14,28 @@ impl Seen {
     /// Returns all executions.
     pub(crate) fn objects(&self) -> impl Iterator<Item = &DynamicObject> {
         self.executions.iter()
+    }
+
+    /// Returns an execution by its name.
+    pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
+        self.executions
+            .iter()
+            .find(|it| it.metadata.namespace.as_deref() == Some(namespace) && it.metadata.name.as_deref() == Some(name))
+    }
+
+    /// Returns an execution by its uid.
+    pub(crate) fn of_uid(&self, uid: &Uid) -> Option<&DynamicObject> {
+        self.executions.get(*self.by_uid.get(uid)?)
+    }
+
+    /// Returns what the index holds of a listed execution, and of its target.
+    pub(crate) fn known(&self, object: &DynamicObject) -> Option<(&Target, &Execution)> {
+        self.index.execution(&Uid::new(object.metadata.uid.as_deref()?))
+    }
+
+    /// Reads an execution as the operator does. For a listed execution, [`Self::known`] costs less.
+    pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
+        self.installation.record(object)
     }
 
     /// Returns a target, if something is known of it.
