@@ -21,7 +21,7 @@ AUDITABLE := $(TOOLS_CACHE)/cargo-auditable-0.7.7/bin/cargo-auditable
 CYCLONEDX := $(TOOLS_CACHE)/cargo-cyclonedx-0.5.9/bin/cargo-cyclonedx
 AUDIT_INFO := $(TOOLS_CACHE)/rust-audit-info-0.5.4/bin/rust-audit-info
 MDBOOK := $(TOOLS_CACHE)/mdbook-0.5.4/bin/mdbook
-ZIZMOR := $(TOOLS_CACHE)/zizmor-1.32.0/bin/zizmor
+ZIZMOR := $(TOOLS_CACHE)/zizmor-1.26.1/bin/zizmor
 # And one from Go's module proxy.
 ACTIONLINT := $(TOOLS_CACHE)/actionlint-1.7.12/bin/actionlint
 RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
