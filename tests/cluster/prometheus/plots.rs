@@ -24,7 +24,7 @@ pub(super) async fn write(prometheus: &Prometheus, rows: &[Row]) -> Result<()> {
             let y = Box::new(|value| shown(value, &panel.unit));
             charts.push(Chart { title: &panel.title, lines, has_dots: false, x: |at| format!("{at:.0} s"), y });
         }
-        let name = row.title.to_lowercase().replace(' ', "-");
+        let name = row.title.to_lowercase().replace([',', ' '], "-").replace("--", "-");
         std::fs::write(dir.join(format!("{name}.svg")), chart::draw(Some(&row.title), &charts)?)?;
     }
     Ok(())
