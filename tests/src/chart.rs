@@ -117,7 +117,7 @@ mod tests {
         };
         let svg = draw(Some("All"), &[chart(vec![line]), chart(vec![])]).unwrap();
         assert_eq!(svg.matches("<circle").count(), 4, "{svg}");
-        for text in ["All", "Memory", "operator", "0 MB", "50000 executions"] {
+        for text in ["All", "Memory", "operator", "0 MB", "40000 executions"] {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
     }
