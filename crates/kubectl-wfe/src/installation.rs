@@ -328,7 +328,12 @@ async fn without_election(connection: &Connection, args: &ViewArgs, why: &str) -
         Read::Found(it) if it.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default() > 0 => {
             Leader::Is(format!("Deployment {namespace}/{name}"))
         }
-        _ => Leader::Nobody(format!(
+        Read::Denied => Leader::Nobody(format!(
+            "no operator leads: {why}; one may run without leader election, which is not known, as you may not get the \
+             Deployment {namespace}/{name} ({})",
+            ask_in(namespace)
+        )),
+        Read::Found(_) | Read::Absent => Leader::Nobody(format!(
             "no operator leads: {why}; if yours is elsewhere, give --operator-namespace and --operator"
         )),
     })

@@ -15,11 +15,12 @@ use crate::history::unusable;
 use crate::schedules::create;
 
 /// The commands of `kubectl` and of the plugin that only read.
-const READS: [&str; 11] = [
+const READS: [&str; 12] = [
     "get",
     "describe",
     "logs",
     "wfe circuits",
+    "wfe config",
     "wfe explain",
     "wfe history",
     "wfe list",
