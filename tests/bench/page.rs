@@ -234,6 +234,13 @@ mod tests {
         before.add("memory/resident/1000", "MB", 12.0);
         let charts = charts(&[&results, &before]).unwrap();
         assert_eq!(charts.len(), 1, "what was not measured has none");
-        assert_eq!((charts[0].0, charts[0].1.matches("<circle").count()), ("memory", 4));
+        assert_eq!(charts[0].1.matches("<circle").count(), 4);
+        assert_eq!(
+            charts[0].1.matches("r=\"3\" opacity=\"1\" fill=\"none\" stroke=\"#1F77B4\"").count(),
+            1,
+            "{}",
+            charts[0].1
+        );
+        assert!(charts[0].1.contains(">\n40000\n</text>"), "{}", charts[0].1);
     }
 }

@@ -42,8 +42,8 @@ pub(crate) struct OperatorArgs {
     #[arg(id = "operator", long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
     pub(crate) name: String,
 
-    /// The only namespace whose WorkflowExecutions the operator watches. Default: what the leader
-    /// publishes, else all namespaces.
+    /// The only namespace whose WorkflowExecutions the operator watches. Default: what the leader publishes, else all
+    /// namespaces.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) watch_namespace: Option<String>,
 
