@@ -14,8 +14,9 @@ pub(crate) struct Ban<'p, 'e> {
     pub(crate) rule: Rule,
     /// The execution that is the reason. There are several if several successes have the same longest cooldown.
     pub(crate) because: Vec<&'p Past<'e>>,
-    /// When the ban ends with time alone; `None` if it does not.
-    pub(crate) until: Option<Seconds>,
+    /// The earliest and the latest time at which the ban ends with time alone; `None` if time does not end it. They
+    /// differ for a wait whose jitter the auditor does not know.
+    pub(crate) until: Option<(Seconds, Seconds)>,
 }
 
 /// A rule of section 6.
@@ -82,6 +83,16 @@ impl Rule {
 // === impl Ban ===
 
 impl Ban<'_, '_> {
+    /// Returns whether the ban forbids the execution at a time, however long the jitter is.
+    pub(crate) fn is_certain(&self, now: Seconds) -> bool {
+        self.until.is_none_or(|(earliest, _)| now < earliest)
+    }
+
+    /// Returns the shortest and the longest remaining time of the ban.
+    pub(crate) fn remaining(&self, now: Seconds) -> Option<(Seconds, Seconds)> {
+        self.until.map(|(earliest, latest)| (earliest.saturating_sub(now), latest.saturating_sub(now)))
+    }
+
     /// Describes what forbids the execution.
     pub(crate) fn tell(&self, now: Seconds) -> String {
         let names: Vec<String> = self.because.iter().map(|past| past.execution.object.to_string()).collect();
@@ -91,7 +102,7 @@ impl Ban<'_, '_> {
             Rule::Backoff => "had failed before anything of it ran",
             Rule::Cooldown => "had completed, of the same workflow",
         };
-        let remaining = self.until.map(|until| format!(", for {} s more", until.saturating_sub(now)));
+        let remaining = self.remaining(now).map(|remaining| format!(", for {} more", span(remaining)));
         format!("{} {because}{}", names.join(" and "), remaining.unwrap_or_default())
     }
 }
@@ -109,7 +120,13 @@ impl<'r, 'e> Reading<'r, 'e> {
         Self { cleared: new.map_or(known, |at| known.max(at + 1)), ..before }
     }
 
-    /// Lists the rules in section 6 that forbid an execution to run, in order. The first rule decides.
+    /// Returns the rule of section 6 that forbids an execution to run, if one certainly does.
+    pub(crate) fn ban(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
+        self.bans(asks).into_iter().find(|ban| ban.is_certain(self.now))
+    }
+
+    /// Lists the rules in section 6 that forbid an execution to run, in order. The first rule decides. A rule whose ban
+    /// is not certain may not decide.
     pub(crate) fn bans(&self, asks: &Execution<'_>) -> Vec<Ban<'r, 'e>> {
         let bans =
             [self.previous_execution_failed(asks), self.exhausted_retries(), self.backoff(), self.cooldown(asks)];
@@ -192,7 +209,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
         // A shared failure also interrupts the quiet time.
         let newest = self.row().first().and_then(|newest| newest.failed);
-        let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| failed.saturating_add(quiet));
+        let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| exactly(failed.saturating_add(quiet)));
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
@@ -200,13 +217,14 @@ impl<'r, 'e> Reading<'r, 'e> {
     /// failure may be shared. Executions that do not count are left out (ADR 5).
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
-        let until = latest.next_allowed.or_else(|| {
-            // Another program has written a status without the field. Its proper value is used.
+        let until = latest.next_allowed.map(exactly).or_else(|| {
+            // Another program has written a status without the field, or the failure exhausted its target until an
+            // earlier failure was cleared. The proper value is used.
             let failed = latest.failed?;
             let at_its_time = Self { now: failed, ..*self };
-            Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed).0)
+            Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed))
         });
-        let forbids = latest.backs_off() && until.is_none_or(|until| self.now < until);
+        let forbids = latest.backs_off() && until.is_none_or(|(_, latest)| self.now < latest);
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
@@ -224,7 +242,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         let longest = hot.iter().map(|past| until(past).unwrap_or(Seconds::MAX)).max()?;
         let because: Vec<&Past<'e>> =
             hot.into_iter().filter(|past| until(past).unwrap_or(Seconds::MAX) == longest).collect();
-        let until = because.first().and_then(|past| until(past));
+        let until = because.first().and_then(|past| until(past)).map(exactly);
         Some(Ban { rule: Rule::Cooldown, because, until })
     }
 
@@ -245,6 +263,16 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.uncleared().iter().filter(breaks).any(|failed| !has_success_after(failed))
             || self.exhausted_retries().is_some() && self.counted().into_iter().any(up_to)
     }
+}
+
+/// Shows how long a ban lasts, from its shortest and its longest time.
+pub(crate) fn span((shortest, longest): (Seconds, Seconds)) -> String {
+    if shortest == longest { format!("{shortest} s") } else { format!("{shortest} to {longest} s") }
+}
+
+/// Returns a time that is known exactly, as a range.
+fn exactly(time: Seconds) -> (Seconds, Seconds) {
+    (time, time)
 }
 
 /// Returns whether two bundles are the same: by digest if both are pinned, otherwise by repository (section 6).

@@ -131,6 +131,39 @@ fn a_skip_on_a_target_that_was_cleared() {
     }
 }
 
+/// The failure that exhausts a target has no `nextAllowedExecution`. If an earlier failure is cleared, the operator
+/// computes the wait with its jitter, and the auditor knows only between which times it ends.
+#[test]
+fn a_wait_that_no_status_names_has_jitter() {
+    let cleared = |seconds| {
+        let mut story = Story::by(Policy { backoff_jitter: 100, ..Policy::default() });
+        for (n, name) in (1..).zip(["a", "b", "c", "old", "past"]) {
+            story.stalls(name, NODE, n);
+        }
+        story.clear("old");
+        story.wfe_of("next", NODE, "w");
+        story.await_time(seconds, "past");
+        story
+    };
+    for (remaining, expected) in [(29, vec!["5 wrong-fact"]), (30, vec![]), (36, vec![]), (37, vec!["5 wrong-fact"])] {
+        let story = cleared(MINUTE - 30);
+        let recent = recent(&story, "past", Some(&format!("{remaining}s")));
+        assert_eq!(skipped(story, "RecentlyRemediated", &recent), expected, "{remaining} s");
+    }
+    for (seconds, expected) in [(MINUTE + 5, vec![]), (MINUTE + 6, vec!["5 no-fact"])] {
+        let story = cleared(seconds);
+        let recent = recent(&story, "past", Some("1s"));
+        assert_eq!(skipped(story, "RecentlyRemediated", &recent), expected, "after {seconds} s");
+    }
+    for (seconds, early) in [(MINUTE - 1, true), (MINUTE, false), (MINUTE + 6, false)] {
+        let mut story = cleared(seconds - 1);
+        story.create("next", 6);
+        story.commit("next", 6);
+        let found = story.found();
+        assert_eq!(found.contains(&"4 backoff".to_owned()), early, "after {seconds} s: {found:?}");
+    }
+}
+
 #[test]
 fn a_skip_for_what_does_not_count() {
     let four = |story: &mut Story| {

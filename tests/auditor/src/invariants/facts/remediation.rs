@@ -10,7 +10,7 @@ use crate::history::{Execution, Written, phase, text};
 use crate::moment::{Seconds, seconds};
 use crate::record::{End, Ledger, Past};
 use crate::report::Counts;
-use crate::section_6::{Ban, Reading};
+use crate::section_6::{Ban, Reading, span};
 
 /// The rules of flaws, the most informative first. If a Skip may be based on several views, only one flaw is reported.
 const FLAWS: [&str; 3] = ["wrong-fact", "earlier-rule", "no-fact"];
@@ -68,16 +68,20 @@ fn by_rule(
     for view in ledger.views(ledger.oldest_view(&evidence.history, execution, ended.at), ended.at).into_iter().rev() {
         let record = ledger.at(view);
         let bans = Reading::of(&record, policy, now).bans(execution);
-        match bans.iter().position(|ban| details["reason"] == ban.rule.reason().as_str()) {
-            None => flaws.push(("no-fact", format!("by that rule it could run: {}", tell(&bans, now)))),
-            Some(0) => match misnamed(execution, &bans[0], &details["recentRemediation"], now) {
-                None => {
-                    counts.add(bans[0].rule.count());
-                    return None;
-                }
-                Some(what) => flaws.push(("wrong-fact", what)),
-            },
-            Some(_) => flaws.push(("earlier-rule", format!("an earlier rule decides: {}", tell(&bans, now)))),
+        let is_named = |ban: &&Ban<'_, '_>| details["reason"] == ban.rule.reason().as_str();
+        // The first ban that is certain decides, or one before it.
+        let deciding = bans.iter().position(|ban| ban.is_certain(now)).map_or(bans.len(), |at| at + 1);
+        if !bans.iter().any(|ban| is_named(&ban)) {
+            flaws.push(("no-fact", format!("by that rule it could run: {}", tell(&bans, now))));
+        } else if !bans[..deciding].iter().any(|ban| is_named(&ban)) {
+            flaws.push(("earlier-rule", format!("an earlier rule decides: {}", tell(&bans, now))));
+        }
+        for ban in bans[..deciding].iter().filter(is_named) {
+            let Some(what) = misnamed(execution, ban, &details["recentRemediation"], now) else {
+                counts.add(ban.rule.count());
+                return None;
+            };
+            flaws.push(("wrong-fact", what));
         }
     }
     flaws.into_iter().min_by_key(|(rule, _)| FLAWS.iter().position(|flaw| flaw == rule))
@@ -90,11 +94,14 @@ fn tell(bans: &[Ban<'_, '_>], now: Seconds) -> String {
 
 /// Returns what a Skip wrongly says about the execution that is its reason.
 fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: Seconds) -> Option<String> {
-    let remaining = ban.until.map(|until| until.saturating_sub(now));
     let said = text(recent, "/cooldownRemaining").map(duration::parse);
     let said = said.map(|said| said.ok().and_then(|said| Seconds::try_from(said.as_secs()).ok()));
-    if said != remaining.map(Some) {
-        let remaining = remaining.map_or_else(|| "no time that is known".to_owned(), |seconds| format!("{seconds} s"));
+    let is_right = match (ban.remaining(now), said) {
+        (Some((shortest, longest)), Some(Some(said))) => (shortest..=longest).contains(&said),
+        (remaining, said) => remaining.is_none() && said.is_none(),
+    };
+    if !is_right {
+        let remaining = ban.remaining(now).map_or_else(|| "no time that is known".to_owned(), span);
         return Some(format!("what lifts it takes {remaining}, and it says {}", recent["cooldownRemaining"]));
     }
     if text(recent, "/targetResource") != Some(execution.shown_target().as_str()) {

@@ -54,8 +54,8 @@ fn judge_turn(
     let record = ledger.at(*newest);
     let reading = Reading::of(&record, policy, now);
     count(&reading, &record, execution, counts);
-    let ban = reading.bans(execution).into_iter().next()?;
-    if older.iter().any(|view| Reading::of(&ledger.at(*view), policy, now).bans(execution).is_empty()) {
+    let ban = reading.ban(execution)?;
+    if older.iter().any(|view| Reading::of(&ledger.at(*view), policy, now).ban(execution).is_none()) {
         counts.add("raced-turns");
         return None;
     }

@@ -176,7 +176,7 @@ impl Birth<'_, '_> {
         let now = *self.now()?.end();
         let policy = self.evidence.options.policy.as_ref()?;
         let record = self.ledger?.at(beside);
-        let ban = Reading::of(&record, policy, now).bans(self.child).into_iter().next()?;
+        let ban = Reading::of(&record, policy, now).ban(self.child)?;
         Some(("child-blocked", format!("rule {} forbade a run: {}", ban.rule.number(), ban.tell(now))))
     }
 
