@@ -98,18 +98,16 @@ impl Cron {
         if texts.iter().any(|text| text.is_empty() || text.starts_with('@')) {
             return Err(CronError::Shape);
         }
+        let parsed = clock(expression);
         for (index, (field, text)) in FIELDS.iter().zip(texts).enumerate() {
-            // croner's errors do not name the field, so each field is first parsed alone.
-            let mut alone = ["*"; 5];
-            alone[index] = text;
             if let Some((text, instead)) = field.step_of_a_value(text) {
                 return Err(CronError::Step { field: field.name, text, instead });
             }
-            if !field.allows(text) || clock(&alone.join(" ")).is_none() {
+            if !field.allows(text) || parsed.is_none() && !is_field(index, text) {
                 return Err(CronError::Field { field: field.name, text: text.into(), range: field.range });
             }
         }
-        let clock = clock(expression).ok_or(CronError::Shape)?;
+        let clock = parsed.ok_or(CronError::Shape)?;
         let start =
             NaiveDate::from_ymd_opt(EIGHT_YEARS_BEFORE_THE_END, 1, 1).unwrap_or_default().and_time(NaiveTime::MIN);
         if clock.find_next_occurrence(&start, true).is_err() {
@@ -162,6 +160,13 @@ impl Cron {
 fn clock(expression: &str) -> Option<croner::Cron> {
     let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).build();
     parser.parse(&format!("0 {expression} {}-{}", YEARS.start(), YEARS.end())).ok()
+}
+
+/// Returns whether croner takes a field. croner's errors do not name the field, so it is parsed alone.
+fn is_field(index: usize, text: &str) -> bool {
+    let mut alone = ["*"; 5];
+    alone[index] = text;
+    clock(&alone.join(" ")).is_some()
 }
 
 /// What section 12.1 allows in a field.
