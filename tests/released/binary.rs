@@ -24,7 +24,7 @@ pub(crate) fn programs(release: &Release) -> Result<()> {
         for name in PROGRAMS {
             let path = release.file(&format!("{name}_{VERSION}_{platform}"));
             let bytes = tells_nothing_of_its_builder(&path)?;
-            ensure!(bytes < MOST_BYTES, "{} has {bytes} bytes", path.display());
+            ensure!(bytes < MOST_BYTES, "{} has {bytes} bytes, and the limit is {MOST_BYTES}", path.display());
             is_static_and_stripped(&path)?;
             fs::copy(&path, root.join(name))?;
             println!("{name} for {platform}: static, stripped, {bytes} bytes");

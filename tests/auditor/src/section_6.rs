@@ -120,7 +120,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         Self { cleared: new.map_or(known, |at| known.max(at + 1)), ..before }
     }
 
-    /// Returns the rule of section 6 that forbids an execution to run, if one certainly does.
+    /// Returns the first ban of section 6 that certainly applies to an execution.
     pub(crate) fn ban(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         self.bans(asks).into_iter().find(|ban| ban.is_certain(self.now))
     }

@@ -96,12 +96,13 @@ fn tell(bans: &[Ban<'_, '_>], now: Seconds) -> String {
 fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: Seconds) -> Option<String> {
     let said = text(recent, "/cooldownRemaining").map(duration::parse);
     let said = said.map(|said| said.ok().and_then(|said| Seconds::try_from(said.as_secs()).ok()));
-    let is_right = match (ban.remaining(now), said) {
+    let remaining = ban.remaining(now);
+    let is_right = match (remaining, said) {
         (Some((shortest, longest)), Some(Some(said))) => (shortest..=longest).contains(&said),
         (remaining, said) => remaining.is_none() && said.is_none(),
     };
     if !is_right {
-        let remaining = ban.remaining(now).map_or_else(|| "no time that is known".to_owned(), span);
+        let remaining = remaining.map_or_else(|| "no time that is known".to_owned(), span);
         return Some(format!("what lifts it takes {remaining}, and it says {}", recent["cooldownRemaining"]));
     }
     if text(recent, "/targetResource") != Some(execution.shown_target().as_str()) {
