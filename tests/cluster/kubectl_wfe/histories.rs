@@ -1,28 +1,39 @@
-//! Fifty random histories. While no operator runs, `explain` predicts what happens to a new execution. An operator must
-//! then do the same (sections 6, 7 and 10). No prediction changes within three minutes with time alone.
+//! Fifty random histories. `explain` predicts what happens to a new execution, and an operator must then do the same
+//! (sections 6, 7 and 10). Some of them are in a paused namespace, have a leader that is killed or frozen in between, or
+//! are in a cluster without Tekton. No prediction changes within three minutes with time alone.
 //!
 //! `WFE_HISTORIES_SEED` repeats a run of this test.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use chrono::{TimeDelta, Utc};
 use fastrand::Rng;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, wfe};
+use wfe_testkit::awaits::{DEADLINE, ask_until};
+use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, WfeBuilder, World, rights_of_people, wfe};
 
-use super::{Caller, outputs, pause};
-use crate::expect::{condition, text};
+use super::{Caller, in_system, outputs, pause};
+use crate::expect::{condition, text, unwritten};
 use crate::history::past::{Past, past};
+use crate::leader::{await_leading, quick};
+use crate::refused::await_unready;
 
-/// The number of targets in the namespace that is not paused. `PAUSED` is the number in the paused namespace.
-const OPEN: usize = 45;
-const PAUSED: usize = 5;
-/// One of this many targets in the open namespace is busy.
+/// The numbers of the stories of each book: with settings in a `ConfigMap`, in a paused namespace, with a leader that is
+/// killed or frozen, and without Tekton.
+const CONFIGURED: Range<usize> = 0..30;
+const PAUSED: Range<usize> = 30..35;
+const KILLED: Range<usize> = 35..40;
+const FROZEN: Range<usize> = 40..45;
+const WITHOUT_TEKTON: Range<usize> = 45..50;
+/// One of this many targets is busy.
 const BUSY: usize = 15;
+/// The cooldown of these operators. The default would be over for most of the ages.
+const COOLDOWN: &str = "20m";
 /// The possible ages of past executions, in minutes.
 const AGES: [i64; 9] = [1, 2, 7, 9, 15, 40, 90, 600, 6000];
 /// The possible backoffs of a target, in minutes.
@@ -138,13 +149,16 @@ async fn write(world: &World, story: &Story) -> Result<()> {
     Ok(())
 }
 
-/// Returns the tool's prediction for the new execution.
-async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
+/// Asks the tool about the new execution. The exit code must be one of these. Returns both outputs.
+async fn explained(caller: &Caller<'_>, story: &Story, codes: &[i32]) -> Result<(String, String)> {
     let file = caller.kubeconfig.with_file_name(format!("{}.json", story.name));
     fs::write(&file, story.asks.json().to_string())?;
-    let command = caller.command(&["explain", "-o", "json", "-f", &file.to_string_lossy()])?;
-    let (report, _) = outputs(command, &[0, 1]).await?;
-    Ok(serde_json::from_str(&report)?)
+    outputs(caller.command(&["explain", "-o", "json", "-f", &file.to_string_lossy()])?, codes).await
+}
+
+/// Returns the tool's prediction for the new execution.
+async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
+    Ok(serde_json::from_str(&explained(caller, story, &[0, 1]).await?.0)?)
 }
 
 /// Returns the operator's decision in the form of a prediction: verdict, reason, message, and the execution that caused
@@ -188,23 +202,65 @@ struct Book<'w> {
 }
 
 impl<'w> Book<'w> {
-    async fn write(world: &'w World, numbers: std::ops::Range<usize>, rng: &mut Rng) -> Result<Self> {
+    async fn write(world: &'w World, numbers: Range<usize>, rng: &mut Rng) -> Result<Self> {
         let image = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await?;
-        let stories: Vec<Story> = numbers.map(|nth| story(world, nth, &image, rng)).collect();
-        hold(world, &stories).await?;
+        let book = Self::of(world, numbers, &image, rng).await?;
+        hold(world, &book.stories).await?;
+        Ok(book)
+    }
+
+    async fn of(world: &'w World, numbers: Range<usize>, image: &str, rng: &mut Rng) -> Result<Self> {
+        let stories: Vec<Story> = numbers.map(|nth| story(world, nth, image, rng)).collect();
         let written = stream::iter(&stories).map(|story| write(world, story)).buffer_unordered(AT_ONCE);
         written.try_collect::<()>().await?;
         Ok(Self { world, stories, foretold: Vec::new() })
     }
 
-    async fn foretell(&mut self) -> Result<()> {
-        let reader = Caller::new(self.world, "reader", &["wfe-explain"]).await?;
-        let asked = stream::iter(&self.stories).map(|story| foretold(&reader, story)).buffered(AT_ONCE);
+    async fn foretell(&mut self, reader: &Caller<'_>) -> Result<()> {
+        let asked = stream::iter(&self.stories).map(|story| foretold(reader, story)).buffered(AT_ONCE);
         self.foretold = asked.try_collect().await?;
+        Ok(())
+    }
+
+    async fn create(&self) -> Result<()> {
         for story in &self.stories {
             story.asks.create().await?;
         }
         Ok(())
+    }
+
+    /// Foretells while no operator runs, for a caller with all rights. Returns the operator that then decides.
+    async fn play(&mut self) -> Result<Operator> {
+        let reader = Caller::new(self.world, "reader", &["wfe-explain"]).await?;
+        self.foretell(&reader).await?;
+        self.create().await?;
+        self.world.operator().start().await
+    }
+
+    /// Foretells while a leader leads, for a caller who may not get the `ConfigMap`, and then ends the leader by `end`.
+    /// Until another leads, the prediction is that all wait. Returns the replica that takes over.
+    async fn play_with_leaders(&mut self, end: impl AsyncFnOnce(Operator) -> Result<()>) -> Result<Operator> {
+        let rights = rights_of_people("wfe-explain")?;
+        let lacked = rights.iter().find(|right| right.resource == "configmaps");
+        ensure!(lacked.is_some(), "the role wfe-explain does not give the right to get the ConfigMap");
+        let kubeconfig = self.world.person("reader", &["wfe-explain"], lacked).await?;
+        let reader = Caller { world: self.world, kubeconfig };
+        let replica = |name: &str| quick(self.world.operator().replica(name)).arg("--cooldown-period", COOLDOWN);
+
+        let leader = replica("replica-0").start().await?;
+        await_leading(&leader).await?;
+        let next = replica("replica-1");
+        self.foretell(&reader).await?;
+        let of_leader = std::mem::take(&mut self.foretold);
+        end(leader).await?;
+        let ask = async || foretold(&reader, &self.stories[0]).await;
+        ask_until(DEADLINE, "explain knows that nobody leads", ask, |said| said["reason"] == "NoOperator").await?;
+        self.create().await?;
+        self.foretell(&reader).await?;
+        let waits = |said: &Value| said["verdict"] == "Wait" && said["reason"] == "NoOperator";
+        ensure!(self.foretold.iter().all(waits), "nobody leads, and not all wait: {:#?}", self.foretold);
+        self.foretold = of_leader;
+        next.start().await
     }
 
     /// Waits until all executions are decided. Counts the answers, and returns the differences.
@@ -248,26 +304,31 @@ async fn hold(world: &World, stories: &[Story]) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn what_is_foretold_is_what_an_operator_then_does() -> Result<()> {
+/// Returns the source of the random histories, and prints its seed.
+fn seeded() -> Result<Rng> {
     let seed = match std::env::var("WFE_HISTORIES_SEED") {
         Ok(seed) => seed.parse().context("WFE_HISTORIES_SEED")?,
         Err(_) => fastrand::u64(..),
     };
     println!("WFE_HISTORIES_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
+    Ok(Rng::with_seed(seed))
+}
+
+#[tokio::test]
+async fn what_is_foretold_is_what_an_operator_then_does() -> Result<()> {
+    let mut rng = seeded()?;
     let (open, paused) = (World::new("foretold").await?, World::new("foretold-paused").await?);
-    let mut first = Book::write(&open, 0..OPEN, &mut rng).await?;
-    let mut second = Book::write(&paused, OPEN..OPEN + PAUSED, &mut rng).await?;
+    let settings = json!({"cooldown-period": COOLDOWN, "max-consecutive-failures": "3"});
+    open.apply(&in_system(&open, "v1", "ConfigMap", "workflowexecution-config", "data", &settings)).await?;
+    let mut first = Book::write(&open, CONFIGURED, &mut rng).await?;
+    let mut second = Book::write(&paused, PAUSED, &mut rng).await?;
     pause(&paused, "upgrade; ask jo").await?;
-    first.foretell().await?;
-    second.foretell().await?;
-    let _operators = (open.operator().start().await?, paused.operator().start().await?);
+    let _operators = (first.play().await?, second.play().await?);
     let mut counts = BTreeMap::new();
     let mut differences = first.compare(&mut counts).await?;
     differences.extend(second.compare(&mut counts).await?);
     println!("{counts:#?}");
-    assert!(differences.is_empty(), "seed {seed}: {}", differences.join("\n\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
     for answer in [
         "Run ",
         "Skip ResourceBusy",
@@ -277,8 +338,52 @@ async fn what_is_foretold_is_what_an_operator_then_does() -> Result<()> {
         "Fail DeadlineExceeded",
         "Wait Paused",
     ] {
-        assert!(counts.contains_key(answer), "seed {seed}: nobody got {answer:?}: {counts:?}");
+        assert!(counts.contains_key(answer), "nobody got {answer:?}: {counts:?}");
     }
     open.close().await?;
     paused.close().await
+}
+
+#[tokio::test]
+async fn what_is_foretold_holds_when_another_replica_leads() -> Result<()> {
+    let mut rng = seeded()?;
+    let (first, second) = (World::new("foretold-killed").await?, World::new("foretold-frozen").await?);
+    let mut killed = Book::write(&first, KILLED, &mut rng).await?;
+    let mut frozen = Book::write(&second, FROZEN, &mut rng).await?;
+    let mut sleeper = None;
+    let freeze = async |leader: Operator| {
+        leader.pause()?;
+        sleeper = Some(leader);
+        Ok(())
+    };
+    let plays = tokio::join!(killed.play_with_leaders(Operator::kill), frozen.play_with_leaders(freeze));
+    let _operators = (plays.0?, plays.1?);
+    let mut counts = BTreeMap::new();
+    let mut differences = killed.compare(&mut counts).await?;
+    differences.extend(frozen.compare(&mut counts).await?);
+    println!("{counts:#?}");
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+    drop(sleeper);
+    first.close().await?;
+    second.close().await
+}
+
+#[tokio::test]
+async fn without_tekton_nothing_is_foretold_and_nothing_is_decided() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { crd: true, ..Options::BARE }).await?;
+    let world = World::on(&control_plane, "foretold-nothing").await?;
+    let book = Book::of(&world, WITHOUT_TEKTON, "registry.example.com/short:1", &mut seeded()?).await?;
+    let reader = Caller::new(&world, "reader", &["wfe-explain"]).await?;
+    for story in &book.stories {
+        let (_, said) = explained(&reader, story, &[2]).await?;
+        assert!(said.contains("Tekton Pipelines is not installed"), "{said}");
+    }
+    book.create().await?;
+    let operator = world.operator().spawn().await?;
+    let said = await_unready(&operator, "pipelineruns").await;
+    assert!(said.contains("install Tekton"), "{said}");
+    for story in &book.stories {
+        assert_eq!(world.get_wfe(&format!("{}-asks", story.name)).await?["status"], unwritten());
+    }
+    world.close().await
 }
