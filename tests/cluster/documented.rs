@@ -279,7 +279,7 @@ impl Reader {
         let operator = binary("wfe-operator")?;
         let release = operator.parent().context("a binary without a directory")?.display().to_string();
         let line = line
-            .replace("cargo run --release --package kubectl-wfe --", &binary("kubectl-wfe")?.display().to_string())
+            .replace("cargo run --package kubectl-wfe --", &binary("kubectl-wfe")?.display().to_string())
             .replace("target/release", &release)
             .replace("target/operator.kubeconfig", "~/operator.kubeconfig")
             .replace("make demo", &binary("demo")?.display().to_string())
