@@ -32,7 +32,7 @@ const FROZEN: Range<usize> = 40..45;
 const WITHOUT_TEKTON: Range<usize> = 45..50;
 /// One of this many targets is busy.
 const BUSY: usize = 15;
-/// The cooldown of these operators. The default would be over for most of the ages.
+/// The cooldown of the operators whose settings are not the default. Most of the ages are longer than the default.
 const COOLDOWN: &str = "20m";
 /// The possible ages of past executions, in minutes.
 const AGES: [i64; 9] = [1, 2, 7, 9, 15, 40, 90, 600, 6000];
@@ -246,7 +246,6 @@ impl<'w> Book<'w> {
 
         let leader = replica("replica-0").start().await?;
         await_leading(&leader).await?;
-        let next = replica("replica-1");
         self.foretold = self.foretell(&reader).await?;
         end(leader).await?;
         let ask = async || foretold(&reader, &self.stories[0]).await;
@@ -258,7 +257,7 @@ impl<'w> Book<'w> {
             ensure!(is_right, "nobody leads: {now:#}\nbut a leader led: {of_leader:#}");
         }
         self.create().await?;
-        next.start().await
+        replica("replica-1").start().await
     }
 
     /// Waits until all executions are decided. Counts the answers, and returns the differences.
