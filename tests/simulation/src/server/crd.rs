@@ -1,13 +1,18 @@
 //! The CRDs of this project as the API server shows them, and objects whose CRD lacks fields.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::answer::{Answer, page_not_found};
 
+/// The shipped CRDs. They are built once, because that takes milliseconds, and each replica asks for them again and again.
+static SHIPPED: LazyLock<Vec<Value>> =
+    LazyLock::new(|| wfe_api::crds().into_iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect());
+
 /// Returns a CRD by name, without the dropped fields of executions.
 pub(super) fn named(name: &str, dropped: &[String]) -> Result<Answer, Answer> {
-    let shipped = wfe_api::crds().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(name));
-    let mut crd = shipped.and_then(|crd| serde_json::to_value(crd).ok()).ok_or_else(page_not_found)?;
+    let mut crd = SHIPPED.iter().find(|crd| crd["metadata"]["name"] == name).cloned().ok_or_else(page_not_found)?;
     if name == wfe_api::crd::EXECUTIONS_CRD {
         for field in dropped {
             let path = field.replace('.', "/properties/");
