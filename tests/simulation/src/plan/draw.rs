@@ -167,10 +167,15 @@ fn retries(plan: &mut Plan, seed: u64) {
             };
             create.then.push(story.to_owned());
         }
-        if create.story == DRAINS_FOR_EVER || create.then.iter().any(|story| story == DRAINS_FOR_EVER) {
+        if drains_for_ever(create) {
             create.retry = serde_json::from_str(BOUNDED).ok();
         }
     }
+}
+
+/// Returns whether an attempt of an execution leaves a pod that never ends.
+fn drains_for_ever(create: &Create) -> bool {
+    create.then.iter().chain([&create.story]).any(|story| story == DRAINS_FOR_EVER)
 }
 
 /// Adds operations by people on executions and their runs, mostly soon after an execution is created.

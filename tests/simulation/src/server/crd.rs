@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, page_not_found};
 
-/// The shipped CRDs. They are built once, because that takes milliseconds, and each replica asks for them again and again.
+/// The shipped CRDs. They are built once: that takes milliseconds, and each replica asks for them every minute.
 static SHIPPED: LazyLock<Vec<Value>> =
     LazyLock::new(|| wfe_api::crds().into_iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect());
 

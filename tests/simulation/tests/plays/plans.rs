@@ -20,6 +20,18 @@ fn a_plan_is_read_as_it_was_written() {
     }
 }
 
+/// A target that drains for ever keeps its place in a limit for ever, so others would rightly wait for ever.
+#[test]
+fn no_plan_with_limits_has_a_pod_that_never_ends() {
+    let mut with_limits = 0;
+    for seed in (203..10_000).step_by(4) {
+        let plan = Plan::of_seed(seed);
+        with_limits += usize::from(plan.flags.iter().any(|flag| flag.starts_with("--limits=")));
+        assert!(!plan.to_string().contains("container-config-error"), "seed {seed}");
+    }
+    assert_eq!(with_limits, 2450);
+}
+
 #[test]
 fn a_typo_is_named_with_its_place() {
     for (name, text, expected) in [

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::{DRAINS_FOR_EVER, LASTS, MINUTE, SECOND, pick};
+use super::{LASTS, MINUTE, SECOND, drains_for_ever, pick};
 use crate::plan::{Act, Create, Operation, Plan};
 
 /// The first seed that may have limits. The hashes of earlier seeds show that the feature costs nothing without limits.
@@ -25,7 +25,7 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(41) ^ 0x11F7);
     plan.flags.push(format!("--limits={}", pick(&mut chance, &LIMITS)));
     // A target that drains for ever would count for its limit for ever, so some executions would never end.
-    plan.acts.retain(|act| !matches!(&act.what, Operation::Create(create) if create.story == DRAINS_FOR_EVER));
+    plan.acts.retain(|act| !matches!(&act.what, Operation::Create(create) if drains_for_ever(create)));
     let at = chance.u64(MINUTE..LASTS);
     for number in 0..chance.u64(3..10) {
         let target =
