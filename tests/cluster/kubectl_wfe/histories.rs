@@ -282,6 +282,18 @@ impl<'w> Book<'w> {
     }
 }
 
+/// Asserts that each execution of these books was decided as foretold. Returns how often each answer was given.
+async fn assert_came_true(books: [&Book<'_>; 2]) -> Result<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
+    let mut differences = Vec::new();
+    for book in books {
+        differences.extend(book.compare(&mut counts).await?);
+    }
+    println!("{counts:#?}");
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+    Ok(counts)
+}
+
 /// Lets an operator start an execution on each busy target, and then stops this operator.
 async fn hold(world: &World, stories: &[Story]) -> Result<()> {
     let busy: Vec<&Story> = stories.iter().filter(|story| story.is_busy).collect();
@@ -321,11 +333,7 @@ async fn what_is_foretold_is_what_an_operator_then_does() -> Result<()> {
     let mut second = Book::write(&paused, PAUSED, &mut rng).await?;
     pause(&paused, "upgrade; ask jo").await?;
     let _operators = (first.play().await?, second.play().await?);
-    let mut counts = BTreeMap::new();
-    let mut differences = first.compare(&mut counts).await?;
-    differences.extend(second.compare(&mut counts).await?);
-    println!("{counts:#?}");
-    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+    let counts = assert_came_true([&first, &second]).await?;
     for answer in [
         "Run ",
         "Skip ResourceBusy",
@@ -355,11 +363,7 @@ async fn what_is_foretold_holds_when_another_replica_leads() -> Result<()> {
     };
     let plays = tokio::join!(killed.play_with_leaders(Operator::kill), frozen.play_with_leaders(freeze));
     let _operators = (plays.0?, plays.1?);
-    let mut counts = BTreeMap::new();
-    let mut differences = killed.compare(&mut counts).await?;
-    differences.extend(frozen.compare(&mut counts).await?);
-    println!("{counts:#?}");
-    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+    assert_came_true([&killed, &frozen]).await?;
     drop(sleeper);
     first.close().await?;
     second.close().await
