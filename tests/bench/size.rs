@@ -40,7 +40,7 @@ pub(crate) const FULL: Size = Size {
     policies: 100,
     fairness: (2400, 3),
     schedules: (5000, 6),
-    minute: (500, 3),
+    minute: (500, 5),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
     idle: Duration::from_secs(30),
