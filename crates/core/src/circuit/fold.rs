@@ -20,7 +20,7 @@ use crate::policy::Policy;
 /// to accept a status, and its watch to deliver it.
 const LATE: Duration = Duration::from_secs(30);
 /// The base state advances when more events than this are kept, even if no event arrived late.
-const MOST_KEPT: usize = 16_384;
+pub(super) const MOST_KEPT: usize = 16_384;
 
 /// The result of adding events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,23 +143,24 @@ impl Fold {
         self.folded = self.folded.filter(|folded| from >= *folded);
     }
 
-    /// Folds the events that are not folded yet.
-    fn settle(&mut self) {
-        let folded = match self.folded {
-            Some(folded) if self.events.len() <= MOST_KEPT => folded,
-            _ => {
-                self.move_on();
-                self.current = self.base.clone();
-                0
-            }
-        };
+    /// Folds the events that are not folded yet. Returns how many events were applied.
+    pub(super) fn settle(&mut self) -> usize {
+        if self.folded.is_none() || self.events.len() > MOST_KEPT {
+            self.move_on();
+        }
+        let folded = self.folded.unwrap_or_else(|| {
+            self.current = self.base.clone();
+            0
+        });
         for (_, event) in &self.events[folded..] {
             self.current.apply(event, &self.settings);
         }
         self.folded = Some(self.events.len());
+        self.events.len() - folded
     }
 
-    /// Advances the base state past the events that can no longer be late.
+    /// Advances the base state past the events that can no longer be late. The current state stays as it is, if it
+    /// includes all of them. A flood within [`LATE`] is therefore not folded again at each look.
     fn move_on(&mut self) {
         let Some(((newest, ..), _)) = self.events.last() else { return };
         let begins = before(*newest, LATE);
@@ -168,6 +169,7 @@ impl Fold {
             self.base.apply(&event, &self.settings);
             self.before = Some(place);
         }
+        self.folded = self.folded.and_then(|folded| folded.checked_sub(settled));
     }
 }
 

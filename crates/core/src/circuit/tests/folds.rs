@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::counted::MOST_COUNTED;
+use super::super::fold::MOST_KEPT;
 use super::super::share::MOST as MOST_TARGETS;
 use super::super::state::MOST_OPEN;
 use super::*;
@@ -109,6 +110,27 @@ fn what_comes_late_is_folded_anew_and_what_is_older_than_the_window_changes_noth
     let before = fold.state().clone();
     assert_eq!(fold.take([pulls(600, 3)]), Taken::Yes);
     assert_eq!(*fold.state(), before);
+}
+
+/// Each decision looks at the circuits, so a flood must not be folded again at each look.
+#[test]
+fn each_end_of_a_flood_is_folded_once() {
+    let count = 2 * MOST_KEPT as u64;
+    for seconds in [1, 100] {
+        let end = |n: u64| {
+            let second = i64::try_from(n * seconds / count).unwrap();
+            Event { uid: Uid::new(&format!("{n:08}")), ..succeeds(second, n, 0) }
+        };
+        let mut fold = fold([]);
+        let mut applied = 0;
+        for first in (0..count).step_by(512) {
+            assert_eq!(fold.take((first..first + 512).map(end)), Taken::Yes);
+            applied += fold.settle();
+            assert_eq!(fold.settle(), 0, "nothing is new");
+        }
+        assert_eq!(applied as u64, count, "within {seconds} s");
+        assert_eq!(fold.state(), Fold::of(&Policy::default(), (0..count).map(end)).state());
+    }
 }
 
 #[test]
