@@ -15,6 +15,9 @@ use crate::numbers::{median, millis};
 /// A kind of request, such as `patch workflowexecutions/status`.
 pub(crate) type Request = String;
 
+/// Collections that the API server itself lists now and then. No subject may list them.
+const OF_API_SERVER: [&str; 2] = ["services", "limitranges"];
+
 /// The counters of the API server at one time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
@@ -59,6 +62,9 @@ impl Counters {
                 other => other.to_lowercase(),
             };
             let (resource, subresource) = (label("resource"), label("subresource"));
+            if OF_API_SERVER.contains(&resource) {
+                continue;
+            }
             let slash = if subresource.is_empty() { "" } else { "/" };
             *counters.requests.entry(format!("{verb} {resource}{slash}{subresource}")).or_default() += sample.value;
         }
