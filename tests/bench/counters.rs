@@ -15,8 +15,9 @@ use crate::numbers::{median, millis};
 /// A kind of request, such as `patch workflowexecutions/status`.
 pub(crate) type Request = String;
 
-/// Collections that the API server itself lists now and then. No subject may list them.
-const OF_API_SERVER: [&str; 2] = ["services", "limitranges"];
+/// The collections that the API server lists for itself now and then. Operator and floor have no permission to list
+/// them.
+const LISTED_BY_API_SERVER: [&str; 2] = ["services", "limitranges"];
 
 /// The counters of the API server at one time.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +63,7 @@ impl Counters {
                 other => other.to_lowercase(),
             };
             let (resource, subresource) = (label("resource"), label("subresource"));
-            if OF_API_SERVER.contains(&resource) {
+            if verb == "list" && LISTED_BY_API_SERVER.contains(&resource) {
                 continue;
             }
             let slash = if subresource.is_empty() { "" } else { "/" };
