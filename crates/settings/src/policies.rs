@@ -206,9 +206,10 @@ mod tests {
     #[test]
     fn the_policy_on_kinds_lists_every_spelling_of_the_built_in_ones() {
         let kind = shipped().unwrap().into_iter().find(|it| it.name.starts_with("kind.")).unwrap();
-        let variables = kind.policy["spec"]["variables"].as_array().unwrap();
-        let list = variables.iter().find(|it| it["name"] == "builtIn").unwrap()["expression"].as_str().unwrap();
-        let list = list.strip_prefix("['").and_then(|list| list.strip_suffix("']")).unwrap();
+        let conditions = kind.policy["spec"]["matchConditions"].as_array().unwrap();
+        let condition = conditions.iter().find(|it| it["name"] == "kind-is-unknown").unwrap();
+        let (_, list) = condition["expression"].as_str().unwrap().split_once(" in ['").unwrap();
+        let list = list.strip_suffix("'])").unwrap();
         let mut known: Vec<&str> = [Scope::Cluster, Scope::Namespaced].into_iter().flat_map(kind_spellings).collect();
         known.sort_unstable();
         assert_eq!(list.split("', '").collect::<Vec<_>>(), known);
