@@ -46,12 +46,12 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &DoctorArgs) -> Result<bool
         let checks = look(&connection, args).await?;
         let errors = count(&checks, Verdict::Error);
         match deadline {
-            Some(deadline) if errors > 0 && Instant::now() + PAUSE < deadline => {
+            Some(deadline) if errors > 0 && Instant::now() < deadline => {
+                let left = deadline.saturating_duration_since(Instant::now());
                 if std::mem::take(&mut is_first) {
-                    let within = span(deadline.saturating_duration_since(Instant::now()));
-                    note(&format!("errors: {errors}; checking again for {within}"));
+                    note(&format!("errors: {errors}; checking again for {}", span(left)));
                 }
-                sleep(PAUSE).await;
+                sleep(PAUSE.min(left)).await;
             }
             _ => break checks,
         }
