@@ -40,10 +40,21 @@ struct Report {
 /// Runs the command. Yes: there is no error.
 pub(crate) async fn run(cluster: &ClusterArgs, args: &DoctorArgs) -> Result<bool> {
     let connection = Connection::open(cluster).await?;
-    let deadline = args.wait.map(|wait| Instant::now() + wait);
+    let checks = until_no_error(args.wait, async || look(&connection, args).await).await?;
+    let report = Report::of(checks);
+    match args.output {
+        Some(Format::Json) => output().json("Doctor", &report)?,
+        None => write!(output(), "{}", told(&report.checks))?,
+    }
+    Ok(report.errors == 0)
+}
+
+/// Repeats the checks until none is an error, or until the time is over. The last try begins when the time is over.
+async fn until_no_error(wait: Option<Duration>, look: impl AsyncFn() -> Result<Vec<Check>>) -> Result<Vec<Check>> {
+    let deadline = wait.map(|wait| Instant::now() + wait);
     let mut is_first = true;
-    let checks = loop {
-        let checks = look(&connection, args).await?;
+    loop {
+        let checks = look().await?;
         let errors = count(&checks, Verdict::Error);
         match deadline {
             Some(deadline) if errors > 0 && Instant::now() < deadline => {
@@ -53,15 +64,9 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &DoctorArgs) -> Result<bool
                 }
                 sleep(PAUSE.min(left)).await;
             }
-            _ => break checks,
+            _ => return Ok(checks),
         }
-    };
-    let report = Report::of(checks);
-    match args.output {
-        Some(Format::Json) => output().json("Doctor", &report)?,
-        None => write!(output(), "{}", told(&report.checks))?,
     }
-    Ok(report.errors == 0)
 }
 
 /// Checks an installation once, and returns the answer for programs.
@@ -99,4 +104,40 @@ async fn look(connection: &Connection, args: &DoctorArgs) -> Result<Vec<Check>> 
     access::people(&seen, &mut checks);
     access::alerts(&seen, &mut checks);
     Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::check::Group;
+    use super::*;
+
+    /// Returns the seconds at which a doctor begins its checks, if each check takes a second, and finds an error before
+    /// this second.
+    async fn begun(wait: Option<u64>, well_from: u64) -> Vec<u64> {
+        let (start, begun) = (Instant::now(), RefCell::new(Vec::new()));
+        let look = async || {
+            let second = start.elapsed().as_secs();
+            begun.borrow_mut().push(second);
+            sleep(Duration::from_secs(1)).await;
+            let mut checks = Vec::new();
+            let mut group = Group::new("cluster", &mut checks);
+            if second < well_from {
+                group.error("no Tekton", "install it");
+            }
+            Ok(checks)
+        };
+        until_no_error(wait.map(Duration::from_secs), look).await.unwrap();
+        begun.into_inner()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_are_repeated_until_none_is_an_error_and_once_more_when_the_time_is_over() {
+        assert_eq!(begun(None, 99).await, [0]);
+        assert_eq!(begun(Some(10), 0).await, [0]);
+        assert_eq!(begun(Some(10), 3).await, [0, 4]);
+        assert_eq!(begun(Some(10), 99).await, [0, 4, 8, 10], "the last pause is shorter than the others");
+        assert_eq!(begun(Some(1), 99).await, [0], "the first check takes all of the time");
+    }
 }
