@@ -113,7 +113,7 @@ async fn clock(
         if begun.elapsed() < duration {
             continue;
         }
-        match verdict::missing(&wfe_tests::count(world, recording)?) {
+        match verdict::missing(&wfe_tests::count(world, recording).await?) {
             Some(missing) if begun.elapsed() < duration * MOST => {
                 println!("too little for the soak to count: {missing}");
             }

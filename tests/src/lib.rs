@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wfe_auditor::{Change, Counts, Options, Policy, Report, Request};
@@ -59,11 +59,14 @@ fn keep(world: &World, changes: &[Observed]) -> Result<()> {
     record::write(changes, BufWriter::new(File::create(path)?))
 }
 
-/// Counts what has happened so far according to a recording.
-pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
-    let changes: Vec<Change> = translate(&recording.so_far())?;
-    let options = Options { policy: policy(world)?, lag: LAG, ..Options::default() };
-    Ok(wfe_auditor::audit(&changes, &[], &options).counts)
+/// Counts what has happened so far according to a recording. The runtime goes on meanwhile.
+pub async fn count(world: &World, recording: &Recording) -> Result<Counts> {
+    let (seen, options) = (recording.so_far(), Options { policy: policy(world)?, lag: LAG, ..Options::default() });
+    let counting = move || {
+        let changes: Vec<Change> = translate(&seen)?;
+        anyhow::Ok(wfe_auditor::audit(&changes, &[], &options).counts)
+    };
+    tokio::task::spawn_blocking(counting).await.context("the count panicked")?
 }
 
 /// Returns the policy of all operators that were started in a world; `None` if their policies differ. It is read from

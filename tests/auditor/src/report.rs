@@ -172,6 +172,13 @@ impl fmt::Display for Violation {
     }
 }
 
+impl ObjectRef {
+    /// Returns whether the object has this namespace/name.
+    pub(crate) fn is_named(&self, full: &str) -> bool {
+        full.split_once('/') == Some((self.namespace.as_str(), self.name.as_str()))
+    }
+}
+
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)

@@ -98,9 +98,7 @@ fn waited<'e, 'a>(
     name: &str,
 ) -> Vec<&'e Execution<'a>> {
     let is_named = |other: &&Execution<'_>| {
-        format!("{}/{}", other.object.namespace, other.object.name) == name
-            && other.target == execution.target
-            && other.retry.is_some()
+        other.retry.is_some() && other.object.is_named(name) && other.target == execution.target
     };
     let waits_then = |other: &&Execution<'_>| {
         let next = other.written.iter().skip(1).map(|next| Some(next.at)).chain([other.gone]);
@@ -123,7 +121,7 @@ fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execut
 fn held_foreign(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>, name: &str) -> bool {
     let history = &evidence.history;
     history.executions.values().any(|other| {
-        format!("{}/{}", other.object.namespace, other.object.name) == name
+        other.object.is_named(name)
             && other.target == execution.target
             && other.commits.iter().any(|commit| commit.at < ended.at && history.strangers.contains(commit.run))
     })

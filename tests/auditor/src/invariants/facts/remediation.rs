@@ -32,7 +32,7 @@ fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Writte
         return Some(("no-fact", "it names no recent remediation".to_owned()));
     };
     let candidates = evidence.history.executions.values().filter(|other| {
-        format!("{}/{}", other.object.namespace, other.object.name) == name
+        other.object.is_named(&name)
             && other.target == execution.target
             && other.gone.is_none_or(|gone| execution.created < gone)
     });
@@ -115,9 +115,9 @@ fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: S
 
 fn misnames(execution: &Execution<'_>, past: &Past<'_>, recent: &Value) -> Option<&'static str> {
     let object = &past.execution.object;
-    let name = named(execution, recent);
+    let is_named = named(execution, recent).is_some_and(|name| object.is_named(&name));
     let outcome = if past.end == End::Completed { "Completed" } else { "Failed" };
-    if name != Some(format!("{}/{}", object.namespace, object.name)) {
+    if !is_named {
         Some("it names another")
     } else if text(recent, "/workflowId") != Some(past.execution.workflow_id()) {
         Some("its workflow is another than it says")
