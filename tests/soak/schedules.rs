@@ -132,7 +132,8 @@ impl Player<'_> {
         self.all.create(self.plan).await?;
         while !stop.get() {
             self.pause(300..2_000).await;
-            match self.rng.u8(..20) {
+            // Most disturbances keep a child from failing, and a child may wait ten seconds and more for its place.
+            match self.rng.u8(..60) {
                 0 => {
                     self.edit(json!({"suspend": true})).await?;
                     self.pause(200..3_000).await;
@@ -147,7 +148,7 @@ impl Player<'_> {
                 5 => self.wipe().await?,
                 6 => self.with_newest_child(Act::Delete).await?,
                 7 => self.with_newest_child(Act::Cancel).await?,
-                8..14 => self.with_newest_child(Act::Clear).await?,
+                8..26 => self.with_newest_child(Act::Clear).await?,
                 _ => {}
             }
         }

@@ -112,12 +112,11 @@ impl<'e> Ledger<'e> {
     /// All executions come from one watch, in the order of their changes. An operator's view is therefore the true
     /// state at some moment, which is no earlier than the version in the write's precondition.
     pub(crate) fn views(&self, oldest: Moment, write: Moment) -> Vec<Moment> {
-        let is_history = |execution: &Execution<'_>, at: Moment| has_ended(execution.at(at));
-        let mut moments: Vec<Moment> = self
-            .executions()
-            .flat_map(|execution| execution.changes().filter(move |at| is_history(execution, *at)))
-            .filter(|at| oldest < *at && *at < write)
-            .collect();
+        let is_between = |at: &Moment| oldest < *at && *at < write;
+        let in_history = |execution: &'e Execution<'e>| {
+            execution.changes().filter(is_between).filter(|at| has_ended(execution.at(*at)))
+        };
+        let mut moments: Vec<Moment> = self.executions().flat_map(in_history).collect();
         moments.push(oldest);
         moments.sort_unstable();
         moments.dedup();
