@@ -132,7 +132,8 @@ impl Player<'_> {
         self.all.create(self.plan).await?;
         while !stop.get() {
             self.pause(300..2_000).await;
-            // Most disturbances keep a child from failing, and a child may wait ten seconds and more for its place.
+            // Each disturbance is rare, because most of them keep a child from failing, and a child may wait ten
+            // seconds and more for its place.
             match self.rng.u8(..60) {
                 0 => {
                     self.edit(json!({"suspend": true})).await?;

@@ -59,7 +59,8 @@ fn keep(world: &World, changes: &[Observed]) -> Result<()> {
     record::write(changes, BufWriter::new(File::create(path)?))
 }
 
-/// Counts what has happened so far according to a recording. The runtime goes on meanwhile.
+/// Counts what has happened so far according to a recording. The count blocks the runtime only for a copy of the
+/// recording.
 pub async fn count(world: &World, recording: &Recording) -> Result<Counts> {
     let (seen, options) = (recording.so_far(), Options { policy: policy(world)?, lag: LAG, ..Options::default() });
     let counting = move || {

@@ -49,7 +49,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &DoctorArgs) -> Result<bool
     Ok(report.errors == 0)
 }
 
-/// Repeats the checks until none is an error, or until the time is over. The last try begins when the time is over.
+/// Repeats the checks until none is an error. A try that ends after the time is the last one.
 async fn until_no_error(wait: Option<Duration>, look: impl AsyncFn() -> Result<Vec<Check>>) -> Result<Vec<Check>> {
     let deadline = wait.map(|wait| Instant::now() + wait);
     let mut is_first = true;
