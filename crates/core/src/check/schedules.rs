@@ -23,7 +23,7 @@ fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
 
-/// Returns whether a time lies more than a minute in the future.
+/// Returns whether a time lies more than a minute after `now`.
 fn is_in_future(time: Time, now: Time) -> bool {
     time.signed_duration_since(now) > chrono::TimeDelta::minutes(1)
 }
@@ -257,7 +257,9 @@ impl Check<'_> {
     pub(super) fn time_to_live(&self, found: &Execution) -> Option<Duration> {
         let own = found.ttl.or(self.policy.ttl);
         let Some(child) = &found.child else { return own };
-        let schedule = self.target.schedules.get(&child.schedule);
+        // A slot far later than the creation of its child comes from a wrong clock. Nothing depends on such a record.
+        let is_true = !is_in_future(child.slot, found.created);
+        let schedule = self.target.schedules.get(&child.schedule).filter(|_| is_true);
         let is_open = schedule.is_some_and(|it| {
             let last = it.status.last_run.as_ref();
             let named = last.filter(|last| last.slot == child.slot);

@@ -308,8 +308,10 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Returns why a child at `time` would be skipped until a person or a recovery ends the block.
-    fn would_hold(&self, it: &Schedule, time: Time) -> Option<&'static str> {
+    /// Returns why a child for `slot` would be skipped until a person or a recovery ends the block. For a slot that is
+    /// due already, the child is created now.
+    fn would_hold(&self, it: &Schedule, slot: Time) -> Option<&'static str> {
+        let time = slot.max(self.now);
         let id =
             ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
         let child =

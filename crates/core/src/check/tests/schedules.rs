@@ -235,6 +235,19 @@ fn needed() -> Target {
 }
 
 #[test]
+fn a_child_of_a_clock_that_was_ahead_may_be_removed_and_no_other_that_is_not_recorded() {
+    for (slot, is_right) in [(61, true), (60, false)] {
+        let old = Execution { ttl: Some(Duration::ZERO), created: at(0), ..completed("p", "x", 1, 10) };
+        let executions = vec![made_by("s", slot, Retention::Own, old), completed("q", "x", 2, 20)];
+        let target = scheduled(target(executions, vec![]), vec![schedule("s")]);
+        let removes = Action::Remove { execution: id("p"), version: Version::new("v") };
+        let decision = Decision { actions: vec![removes], ..decide(&target, &Policy::default(), at(NOW)) };
+        let found = violations(&target, &Policy::default(), at(NOW), &decision);
+        assert_eq!(!found.iter().any(|it| it.section == "3.1"), is_right, "slot {slot}: {found:?}");
+    }
+}
+
+#[test]
 fn a_decision_on_a_schedule_that_is_wrong_is_found() {
     for (blunder, target, make) in blunders_of_making().into_iter().chain(blunders_of_saying()) {
         let mut decision = decide(&target, &Policy::default(), at(NOW));

@@ -206,9 +206,11 @@ impl<'a> Case<'a> {
 
     /// Returns what would hold a future slot, if only a person or a recovery can end the hold. The person on call then
     /// sees it in advance, and not when the slot is due at night. A hold that time ends may be over by then, so it is
-    /// not shown.
+    /// not shown. A slot that is due already is judged as of now.
     fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
-        let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
+        let Some(skip) = next.and_then(|next| block_at(self, next.at.max(self.view.now))) else {
+            return shown.released();
+        };
         let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));
         Held::Ahead(cut(&message, MOST_SAID).into())
     }

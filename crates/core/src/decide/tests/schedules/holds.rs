@@ -228,3 +228,25 @@ fn what_would_hold_a_slot_that_lies_ahead_is_said_today() {
     // When the block has ended, the condition shows it.
     assert_eq!(said(Held::Ahead("PreviousExecutionFailed: x".into()), vec![], &default()), Some(Held::Released));
 }
+
+#[test]
+fn a_block_that_is_over_does_not_hold_a_slot_that_is_due_already() {
+    let failures = (1..=5).map(|n: i64| stalled(&format!("p{n}"), "x", n.cast_unsigned(), -500 + n, -400)).collect();
+    let policy = Policy { failure_quiet_period: Some(Duration::from_mins(10)), ..Policy::default() };
+    // The child lost a race, and its slot runs once more.
+    let skipped = with(|it| {
+        it.status.last_run = None;
+        it.children = vec![ended_child(20, Outcome::Skipped, 25)];
+    });
+    let view = scheduled(target(failures, vec![]), vec![skipped]);
+    let held = |second: i64| {
+        let decision = decide(&view, &policy, at(second));
+        assert_eq!(crate::check::violations(&view, &policy, at(second), &decision), []);
+        decision.actions.into_iter().find_map(|action| match action {
+            Action::Record(record) => Some((record.status.next.map(|next| next.at), record.status.held)),
+            _ => None,
+        })
+    };
+    assert!(matches!(held(100), Some((Some(_), Held::Ahead(_)))), "{:?}", held(100));
+    assert!(matches!(held(105), Some((Some(slot), Held::Never)) if slot < at(100)), "{:?}", held(105));
+}
