@@ -15,8 +15,8 @@ impl Check<'_> {
                     let Some(known) = self.target.executions.get(&execution.uid) else { continue };
                     let made_for = known.child.as_ref().map(|child| &child.schedule);
                     let has_place = self.has_place(&execution.uid) || made_for.is_some_and(|it| self.has_place(it));
-                    uses |= has_place;
-                    // An execution between two attempts holds its place.
+                    // An execution between two attempts holds its place already.
+                    uses |= has_place && !known.started_once();
                     let needs = !known.started_once() && !known.analyses() && self.is_limited(&known.workflow_id);
                     self.require("18", has_place || !needs, || {
                         format!("created a run for {execution} without a place")

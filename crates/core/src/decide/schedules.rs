@@ -130,9 +130,7 @@ impl Case<'_> {
     /// Adds a step to the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
         let Self { schedule, next, .. } = self;
-        // A write triggers another decision on the target.
-        let later = self.recorded_later().filter(|_| *step.wanted == schedule.status);
-        for wake in step.wake.into_iter().chain(later) {
+        for wake in step.wake.into_iter().chain(self.counts_later(&asked)) {
             decision.wake_at(wake);
         }
         decision
@@ -153,13 +151,25 @@ impl Case<'_> {
         }
     }
 
-    /// Returns when the outcome of a child can be recorded, if a wrong clock has put its slot too far in the future.
-    fn recorded_later(self) -> Option<Time> {
+    /// Returns when a child or a refusal counts whose slot a wrong clock has put too far in the future. Does not return
+    /// it if an earlier row or an earlier child decides then, too.
+    fn counts_later(self, asked: &Asked) -> Option<Time> {
         let schedule = self.schedule;
-        let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));
-        let decides = schedule.plan.is_ok() && !schedule.leaving && all_have_ended;
-        let ahead = schedule.unrecorded().find(|child| self.is_ahead(child.slot));
-        ahead.filter(|_| decides).map(|child| child.slot - MAX_AHEAD)
+        let is_open = schedule.status.last_run.as_ref().is_some_and(|last| last.outcome.is_none());
+        if is_open || self.open_child().is_some() {
+            return None;
+        }
+        let is_asked = |row: &str| asked.iter().any(|(name, _)| *name == row);
+        let ends_by_outcome = asked.last().is_some_and(|(name, _)| *name == rows::OUTCOME);
+        let child = schedule.unrecorded().find(|child| self.is_ahead(child.slot)).map(|child| match child.state {
+            // While a child is at work, no refusal is recorded.
+            ChildState::AtWork => (child.slot, ends_by_outcome || is_asked(rows::AT_WORK)),
+            ChildState::Ended { .. } => (child.slot, is_asked(rows::OUTCOME)),
+        });
+        let refused = schedule.memory.create_refused.as_ref().map(|refused| (refused.slot, is_asked(rows::OUTCOME)));
+        let refused = refused.filter(|(slot, _)| self.is_ahead(*slot) && Some(*slot) > schedule.used_up_to());
+        let (slot, counts) = child.into_iter().chain(refused).min_by_key(|(slot, _)| *slot)?;
+        counts.then(|| slot - MAX_AHEAD)
     }
 
     /// Requests the child for the slot that is due.

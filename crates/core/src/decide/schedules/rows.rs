@@ -20,16 +20,22 @@ type Ask = fn(Case<'_>) -> Row;
 pub const ROWS: &[(&str, Ask)] = &[
     ("0 spec", unusable),
     ("1 plan", restarts_plan),
-    ("2 outcome", outcome),
+    (OUTCOME, outcome),
     ("3 suspended", suspended),
     ("4 paused by a triage", triage::paused),
     (TRIAGE, triage::speaks),
-    ("5 child at work", at_work),
+    (AT_WORK, at_work),
     ("6 slot ahead", ahead),
     ("7 target", target),
     ("8 circuit", circuit),
     ("9 late", late),
 ];
+
+/// The row that records the outcome of a child.
+pub(super) const OUTCOME: &str = "2 outcome";
+
+/// The row that waits for a child, and names it.
+pub(super) const AT_WORK: &str = "5 child at work";
 
 /// The row after which a triage may read its evidence. Reading delays no later row.
 pub(super) const TRIAGE: &str = "4 triage";

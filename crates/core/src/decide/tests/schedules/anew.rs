@@ -148,7 +148,8 @@ fn a_child_whose_slot_lies_far_ahead_is_only_waited_for() {
         it.children = vec![child(far)];
     });
     let decision = decided(&ahead, 500);
-    assert_eq!((row(&decision), decision.actions), ("5 child at work", vec![]));
+    assert_eq!((row(&decision), decision.actions, decision.wake), ("5 child at work", vec![], Some(at(far - 60))));
+    assert_eq!(said(&ahead, far - 60).last_run.clone().map(|run| run.slot), Some(at(far)), "when its slot comes");
     let over = Schedule { children: vec![ended_child(far, Outcome::Failed, 20)], ..ahead };
     let decision = decided(&over, 500);
     assert_eq!(decision.actions, [made(480, 500 + 3600)], "it is not recorded");
