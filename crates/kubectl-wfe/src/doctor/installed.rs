@@ -57,7 +57,7 @@ fn version(deployment: &Value) -> Option<&str> {
 /// Checks the admission policies.
 pub(super) fn policies(seen: &Installed, checks: &mut Vec<Check>) {
     let mut group = Group::new("policies", checks);
-    let policies = &seen.policies;
+    let policies = &seen.installation.policies;
     let runbook = "docs/runbooks/WorkflowExecutionPolicyMissing.md";
     for wrong in policies.wrong.iter().take(NAMED) {
         group.error(wrong, runbook);
@@ -152,7 +152,10 @@ mod tests {
                 "x   no operator leads: why\n                docs/runbooks/WorkflowExecutionNoLeader.md\n",
             ),
             (
-                |it| it.policies.wrong = ["a", "b", "c", "d"].map(|name| format!("{name}: there is no policy")).into(),
+                |it| {
+                    it.installation.policies.wrong =
+                        ["a", "b", "c", "d"].map(|name| format!("{name}: there is no policy")).into();
+                },
                 "x   c: there is no policy\n                docs/runbooks/WorkflowExecutionPolicyMissing.md\n            \
                  x   and 1 more are missing or changed\n",
             ),
@@ -173,7 +176,7 @@ mod tests {
         let mut seen = installed();
         seen.deployment = denied();
         seen.installation.leader = Leader::Unknown("assumed".to_owned());
-        (seen.policies.unknown, seen.installation.config.is_unread) = (Some("as you may not"), true);
+        (seen.installation.policies.unknown, seen.installation.config.is_unread) = (Some("as you may not"), true);
         let told = says(&seen);
         assert!(told.ends_with("0 errors, 0 warnings, 4 not seen\n"), "{told}");
         assert!(told.contains("-   not seen: the Deployment ops/wfe-operator: forbidden\n"), "{told}");

@@ -15,7 +15,6 @@ use wfe_view::source::PAGE;
 use crate::cli::OperatorArgs;
 use crate::connection::{ANSWERS_WITHIN, Connection};
 use crate::installation::Installation;
-use crate::policies::{self, Policies};
 
 /// The limit of bindings that are read. A cluster of ten thousand namespaces usually has fewer.
 const MOST_BINDINGS: usize = 50_000;
@@ -48,7 +47,6 @@ pub(super) struct Installed {
     pub(super) operator: OperatorArgs,
     pub(super) installation: Installation,
     pub(super) deployment: Answer,
-    pub(super) policies: Policies,
     pub(super) execution_namespace: Answer,
     pub(super) runner: Answer,
     pub(super) bindings: Answer<Vec<Binding>>,
@@ -86,16 +84,15 @@ impl Installed {
         let installation = Installation::read(connection, &operator.view()).await?;
         let OperatorArgs { namespace, name, .. } = operator;
         let (runs, runner) = (&installation.execution_namespace, runner_of(&installation));
-        let (deployment, execution_namespace, runner, alerts, bindings, policies) = tokio::try_join!(
+        let (deployment, execution_namespace, runner, alerts, bindings) = tokio::try_join!(
             get(client, format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")),
             get(client, format!("/api/v1/namespaces/{runs}")),
             get(client, format!("/api/v1/namespaces/{runs}/serviceaccounts/{runner}")),
             get(client, format!("/apis/monitoring.coreos.com/v1/namespaces/{namespace}/prometheusrules")),
             bindings(client),
-            policies::seen(client),
         )?;
         let operator = operator.clone();
-        Ok(Self { operator, installation, deployment, policies, execution_namespace, runner, bindings, alerts })
+        Ok(Self { operator, installation, deployment, execution_namespace, runner, bindings, alerts })
     }
 }
 
