@@ -124,8 +124,10 @@ async fn labels_that_are_edited_all_the_time_move_no_slot() -> Result<()> {
     edit(&world, "stamped", json!({"template": {"spec": {"workflowRef": {"version": "2"}}}})).await?;
     let edited =
         await_schedule(&world, "stamped", "is planned anew", |it| it["status"]["revision"] != revision).await?;
-    let phase = moment(&edited["status"]["phase"])?;
-    assert_eq!((phase - from).num_seconds() % 3, 0, "{edited:#}");
+    // If the next slot came at once, its run has replaced the phase.
+    let (phase, slot) = (&edited["status"]["phase"], &edited["status"]["lastRun"]["slot"]);
+    let counted_from = moment(if phase.is_null() { slot } else { phase })?;
+    assert_eq!((counted_from - from).num_seconds() % 3, 0, "{edited:#}");
     audited(&world, recording).await?;
     world.close().await
 }
