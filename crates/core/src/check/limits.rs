@@ -16,8 +16,9 @@ impl Check<'_> {
                     let made_for = known.child.as_ref().map(|child| &child.schedule);
                     let has_place = self.has_place(&execution.uid) || made_for.is_some_and(|it| self.has_place(it));
                     // An execution between two attempts holds its place already.
-                    uses |= has_place && !known.started_once();
-                    let needs = !known.started_once() && !known.analyses() && self.is_limited(&known.workflow_id);
+                    let is_first = !known.started_once();
+                    uses |= is_first && has_place;
+                    let needs = is_first && !known.analyses() && self.is_limited(&known.workflow_id);
                     self.require("18", has_place || !needs, || {
                         format!("created a run for {execution} without a place")
                     });
