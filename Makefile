@@ -27,7 +27,7 @@ ACTIONLINT := $(TOOLS_CACHE)/actionlint-1.7.12/bin/actionlint
 RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
 
 # Tests mostly wait, so there are more of them at once than cores.
-RUST_TEST_THREADS ?= 8
+RUST_TEST_THREADS ?= 12
 export RUST_TEST_THREADS
 
 .PHONY: help

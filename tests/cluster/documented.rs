@@ -51,6 +51,7 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     };
 
     reader.run(install).await?;
+    the_demo_says_why_it_does_not_play(&reader).await?;
     reader.run(oncall).await?;
     run("docs/configuration.md", "# Configuration").await?;
     run("docs/configuration.md", "### With Helm").await?;
@@ -66,6 +67,9 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     ensure!(ok, "after the pause, the upgrade does not go through: {said}");
     reader.run(upgrade).await?;
     reader.run(uninstall).await?;
+    the_demo_plays_beside_what_helm_keeps(&reader).await?;
+    // The demo has installed the operator with kustomize, and leaves it installed.
+    reader.run(parts).await?;
     reader.run(remove).await?;
     assert_eq!(left(&control_plane.client().await?).await?, Vec::<String>::new());
 
@@ -168,33 +172,31 @@ async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()
     watching.kill().await.context("kubectl has ended")
 }
 
-/// An operator that is already installed would decide on the demo's executions too.
-#[tokio::test]
-async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Result<()> {
-    let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
-    let helm = Helm::on(&control_plane, "demo-beside")?;
-    let reader = Reader::new(&control_plane, helm.home(), helm.program())?;
-    let install = &block_with("deploy/README.md", "helm install ")?;
-    reader.run(install).await?;
+/// Checks that the demo refuses to play beside an installed operator, which would decide on the demo's executions too.
+async fn the_demo_says_why_it_does_not_play(reader: &Reader) -> Result<()> {
     let demo = &block_with("README.md", "make demo ")?[0];
     let refused = reader.shell(demo).await.err().context("the demo plays beside the chart")?;
     let said = format!("{refused:#}");
     for words in ["Deployment kubernaut-system/wfe-operator", "helm uninstall", "unset KUBECONFIG"] {
         ensure!(said.contains(words), "{words}: {said}");
     }
-    let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
+    let client = reader.control_plane.client().await?;
+    let runs = Api::<DynamicObject>::namespaced_with(client, "kubernaut-workflows", &look::pipeline_runs());
     ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
-    // The objects that Helm keeps when it uninstalls do not affect the demo.
-    reader.run(&block_with("deploy/README.md", "helm uninstall ")?).await?;
-    let client = control_plane.client().await?;
+    Ok(())
+}
+
+/// Checks that the objects that Helm keeps when it uninstalls do not affect the demo.
+async fn the_demo_plays_beside_what_helm_keeps(reader: &Reader) -> Result<()> {
+    let client = reader.control_plane.client().await?;
     let deployments =
         Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
     let ask = async || anyhow::Ok(deployments.list(&ListParams::default()).await?.items.len());
     ask_until(FREE_WITHIN, "the Deployment is gone", ask, |left| *left == 0).await?;
     // This API server has seen the deletion of the last policy that reads a ConfigMap. It reads ConfigMaps for policies
     // again only after a restart (deploy/README.md).
-    control_plane.component("kube-apiserver").restart().await?;
-    reader.shell(demo).await
+    reader.control_plane.component("kube-apiserver").restart().await?;
+    reader.shell(&block_with("README.md", "make demo ")?[0]).await
 }
 
 /// Returns the commands of a page from this heading to the next one.

@@ -14,6 +14,7 @@ mod blocked;
 mod budget;
 mod cancelled;
 mod chart;
+mod circuits;
 mod clearing;
 mod configuration;
 mod conformance;

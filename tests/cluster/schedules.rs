@@ -6,7 +6,6 @@
 mod admission;
 mod analysts;
 mod cast;
-mod circuits;
 mod holds;
 mod objects;
 mod plans;
@@ -31,7 +30,7 @@ use crate::expect::text;
 /// A child's label with the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";
 
-fn schedules(world: &World) -> Api<DynamicObject> {
+pub(crate) fn schedules(world: &World) -> Api<DynamicObject> {
     world.api(&resource(), world.namespace())
 }
 
@@ -87,7 +86,7 @@ fn shown(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-fn moment(value: &Value) -> Result<DateTime<Utc>> {
+pub(crate) fn moment(value: &Value) -> Result<DateTime<Utc>> {
     Ok(DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))?.into())
 }
 
@@ -121,7 +120,7 @@ pub(crate) async fn await_held(world: &World, name: &str, reason: &str) -> Resul
 }
 
 /// Returns those executions that are children of a schedule.
-fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
+pub(crate) fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
     all.values().filter(|wfe| wfe["metadata"]["labels"][SCHEDULE] == *schedule).collect()
 }
 

@@ -6,12 +6,16 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 use wfe_core::backoff::Backoff;
 use wfe_testkit::proxy::{Passed, Request, Verb};
-use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When, World, is_terminal};
+use wfe_testkit::{
+    ControlPlane, Fault, Options, Outcome, Pipeline, Proxy, Refusal, WfeBuilder, When, World, is_terminal,
+};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
+use crate::expect::condition;
 use crate::unattended::await_readyz;
 
 /// The operator must send a failing write fewer times than this during its outage.
@@ -113,6 +117,41 @@ async fn an_api_server_that_restarts_is_survived() -> Result<()> {
         api_server.kill().await
     };
     survive(world, &proxy, Kind::Away, begin, async || api_server.start().await).await
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_silent_stops_decisions_and_readiness_until_it_is_heard_again() -> Result<()> {
+    let world = World::new("silent").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let operator = world.operator().through(&proxy).arg("--max-staleness", "5s").start().await?;
+    world.wfe("before").target("node/before").image(&bundle).create().await?;
+    world.await_phase("before", "Completed").await?;
+
+    let is_of_pods = |request: &Request| matches!(request.verb, Verb::List | Verb::Watch) && request.resource == "pods";
+    proxy.on(move |request| if is_of_pods(request) { Fault::Drop } else { Fault::Pass });
+    proxy.cut_all();
+    // This is three times the allowed silence. The watch was restarted meanwhile, but it is still silent.
+    let seconds = |said: &str| {
+        let (_, silent) = said.split_once("the watch of pods has been silent for ")?;
+        silent.split(' ').next()?.parse::<u64>().ok()
+    };
+    let is_stale = |status: u16, said: &str| status == 503 && seconds(said).is_some_and(|seconds| seconds >= 15);
+    await_readyz(&operator, "a silent watch", is_stale).await?;
+    let silence = operator.metrics().await?.value("workflowexecution_watch_silence_seconds", &[("resource", "pods")]);
+    assert!(silence >= 15.0, "{silence}");
+    world.wfe("blind").target("node/blind").image(&bundle).create().await?;
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True CacheNotSynced";
+    let blind = world.await_wfe("blind", "waits for a view", waits).await?;
+    assert_eq!(condition(&blind, "Succeeded"), "Unknown CacheNotSynced");
+    assert_eq!(world.runs().await?.len(), 1, "nothing is created for it");
+
+    proxy.heal();
+    proxy.cut_all();
+    world.await_phase("blind", "Completed").await?;
+    await_readyz(&operator, "readiness", |status, _| status == 200).await?;
+    operator.terminate().await?;
+    world.close().await
 }
 
 #[tokio::test]

@@ -5,14 +5,14 @@ use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, World};
+use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, World, wfe};
 
-use super::{await_outcome, await_schedule, children, create, hurry, moment};
 use crate::audited::audited;
 use crate::configuration::{NAME, set};
 use crate::expect::{condition, text};
 use crate::history::short;
 use crate::kubectl_wfe::Caller;
+use crate::schedules::{self, await_outcome, await_schedule, children, create, hurry, moment};
 
 /// The fingerprint of the failures in these tests. It means that the image of a step does not exist.
 const SHARED: &str = "ImagePullBackOff/registry/test.invalid";
@@ -128,7 +128,7 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
         await_outcome(&world, name, outcome).await?;
     }
     operator.await_metrics("a probe has failed", |metrics| probes(metrics, "failed") >= 1.0).await?;
-    let resource = super::resource();
+    let resource = wfe::schedules();
     let what = "two schedules that the circuit holds";
     let all = world.await_many(&resource, world.namespace(), what, |all| held_by_circuit(all).len() >= 2).await?;
     let held = held_by_circuit(&all);
@@ -170,7 +170,7 @@ async fn a_shared_failure_opens_a_circuit_that_holds_what_failed_with_it_and_clo
 
     // Schedules that are no longer held, but whose probes failed, are not due and get a hint. The others run on their
     // own.
-    let ended = super::schedules(&world).list(&kube::api::ListParams::default()).await?;
+    let ended = schedules::schedules(&world).list(&kube::api::ListParams::default()).await?;
     for schedule in ended.items.iter().filter(|it| it.data["status"]["lastRun"]["fingerprint"] == SHARED) {
         let name = schedule.metadata.name.as_deref().unwrap_or_default();
         if condition(&serde_json::to_value(schedule)?, "Held") != "True CircuitOpen" {
