@@ -26,8 +26,9 @@ ZIZMOR := $(TOOLS_CACHE)/zizmor-1.26.1/bin/zizmor
 ACTIONLINT := $(TOOLS_CACHE)/actionlint-1.7.12/bin/actionlint
 RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
 
-# Tests mostly wait, so there are more of them at once than cores.
+# Tests mostly wait, so there are more of them at once than cores. The long variants load the API server more.
 RUST_TEST_THREADS ?= 12
+test-all: RUST_TEST_THREADS := 8
 export RUST_TEST_THREADS
 
 .PHONY: help
