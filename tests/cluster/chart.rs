@@ -63,7 +63,7 @@ impl Helm {
     /// Prepares a command that calls Helm.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        // Helm runs a hundred times, and each time ends before its memory matters.
+        // Each call of Helm ends before it needs much memory.
         command.args(args).env("HOME", &self.dir).env("GOGC", "off").env_remove("KUBECONFIG");
         for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             command.env(home, self.dir.join("helm"));

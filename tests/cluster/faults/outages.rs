@@ -9,9 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use wfe_core::backoff::Backoff;
 use wfe_testkit::proxy::{Passed, Request, Verb};
-use wfe_testkit::{
-    ControlPlane, Fault, Options, Outcome, Pipeline, Proxy, Refusal, WfeBuilder, When, World, is_terminal,
-};
+use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When, World, is_terminal};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
@@ -122,7 +120,7 @@ async fn an_api_server_that_restarts_is_survived() -> Result<()> {
 #[tokio::test]
 async fn a_watch_that_falls_silent_stops_decisions_and_readiness_until_it_is_heard_again() -> Result<()> {
     let world = World::new("silent").await?;
-    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let bundle = short(&world).await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let operator = world.operator().through(&proxy).arg("--max-staleness", "5s").start().await?;
     world.wfe("before").target("node/before").image(&bundle).create().await?;
